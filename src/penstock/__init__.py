@@ -1,0 +1,1 @@
+"""Penstock: adaptive multi-way stream joins."""

@@ -1,0 +1,1 @@
+"""The columnar engine of one cell."""

@@ -1,0 +1,74 @@
+"""Two families of errors: the user's mistakes, and our broken invariants.
+
+A :class:`PenstockError` is something that the caller can mend: it says what was found, what was
+expected and, where there is one, a hint. An :class:`InvariantBroken` is a bug in Penstock.
+"""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """A mistake of the caller: bad query, plan, option or input."""
+
+
+class QueryError(PenstockError):
+    """A query text that cannot be accepted, with the place in the text.
+
+    ``str(error)`` shows the message, the offending line and a caret below it, and the hint.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        text: str | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.message = message
+        self.text = text
+        self.start = start
+        self.end = end
+        self.hint = hint
+        super().__init__(self._render())
+
+    def _render(self) -> str:
+        parts = [self.message]
+        if self.text is not None and self.start is not None:
+            parts.append(point_at(self.text, self.start, self.end))
+        if self.hint:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class PlanError(PenstockError):
+    """A plan that does not fit its query, or text that is not a plan."""
+
+
+class OptionError(PenstockError):
+    """An option with a value that does not exist."""
+
+
+class InputError(PenstockError):
+    """A batch that cannot be pushed: unknown stream, missing column, another type."""
+
+
+class CheckpointError(PenstockError):
+    """A checkpoint that is damaged, or that belongs to another query."""
+
+
+class InvariantBroken(Exception):  # noqa: N818 - the name states what happened
+    """A bug in Penstock: please report it with the query and the plan."""
+
+
+def point_at(text: str, start: int, end: int | None = None) -> str:
+    """The line of ``text`` that holds ``start``, with carets below ``start`` up to ``end``."""
+    start = max(0, min(start, len(text)))
+    begin = text.rfind("\n", 0, start) + 1
+    stop = text.find("\n", start)
+    line = text[begin : stop if stop >= 0 else len(text)]
+    last = min(end if end is not None else start + 1, begin + len(line))
+    number = text.count("\n", 0, start) + 1
+    prefix = f"line {number}: "
+    padding = "".join("\t" if c == "\t" else " " for c in line[: start - begin])
+    return f"{prefix}{line}\n{' ' * len(prefix)}{padding}{'^' * max(1, last - start)}"

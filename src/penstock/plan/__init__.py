@@ -1,0 +1,1 @@
+"""The immutable plan tree and its notation."""

@@ -1,0 +1,1 @@
+"""CQL text to a validated join graph."""

@@ -1,0 +1,175 @@
+"""The join graph: a validated query, ready to be planned and run.
+
+Immutable. Streams are known by their alias; ``source`` is the name under which batches arrive, so
+a self-join is two streams with one source. Predicates are the conjuncts of WHERE. An
+:class:`EquiPredicate` links two streams by equality of one expression over each; everything else
+is a plain :class:`Predicate`, checked as soon as its streams are together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from penstock.query.expression import Aggregate, Expression, streams_of
+from penstock.query.window import Range, Rows, Static, Unbounded, Window
+
+Emission = Literal["istream", "dstream", "rstream"]
+TimeUnit = Literal["ms", "us", "ns"]
+
+ARRIVAL = "arrival"
+"""The optional column that orders the rows of a push in a query with ROWS windows."""
+
+TICKS_PER_MILLISECOND: dict[TimeUnit, int] = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One item of FROM."""
+
+    alias: str
+    source: str
+    schema: pa.Schema
+    window: Window
+    event_time: str | None
+    """The event-time column; None for a static relation, or ROWS without one."""
+    freshness: int | None = None
+    """FRESHNESS in milliseconds; None means as long as the window."""
+
+    @property
+    def is_static(self) -> bool:
+        return isinstance(self.window, Static)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A conjunct of WHERE: a boolean expression over one or more streams."""
+
+    expression: Expression
+
+    @property
+    def streams(self) -> frozenset[str]:
+        return streams_of(self.expression)
+
+    def __str__(self) -> str:
+        return str(self.expression)
+
+
+@dataclass(frozen=True, slots=True)
+class EquiPredicate(Predicate):
+    """``left = right``, where each side reads exactly one stream and the streams differ.
+
+    ``expression`` is the whole comparison. Both sides have one type.
+    """
+
+    left: Expression
+    right: Expression
+
+    @property
+    def left_stream(self) -> str:
+        (stream,) = streams_of(self.left)
+        return stream
+
+    @property
+    def right_stream(self) -> str:
+        (stream,) = streams_of(self.right)
+        return stream
+
+    def side(self, stream: str) -> Expression:
+        """The side that reads ``stream``."""
+        return self.left if self.left_stream == stream else self.right
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """One column of the answer. With aggregates, the expression reads :data:`GROUPED` columns."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGraph:
+    """A query: what ``penstock.parse`` returns."""
+
+    text: str
+    streams: tuple[Stream, ...]
+    predicates: tuple[Predicate, ...]
+    select: tuple[SelectItem, ...]
+    emission: Emission = "istream"
+    group_by: tuple[Expression, ...] = ()
+    aggregates: tuple[Aggregate, ...] = ()
+    """Not empty, or ``group_by`` not empty: the answer is grouped."""
+    minus: tuple[JoinGraph, ...] = ()
+    """The blocks after EXCEPT, in order; their ``minus`` is empty."""
+    time_unit: TimeUnit = "ms"
+    """One tick of the time line: the finest unit among all event-time columns, at least ms."""
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether the time line is the arrival order (ROWS windows) and not event time."""
+        return any(isinstance(s.window, Rows) for block in self.blocks for s in block.streams)
+
+    @property
+    def blocks(self) -> tuple[JoinGraph, ...]:
+        """This block and those after EXCEPT."""
+        return (self, *self.minus)
+
+    @property
+    def is_grouped(self) -> bool:
+        return bool(self.group_by or self.aggregates)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The aliases of this block, in the order of FROM."""
+        return tuple(s.alias for s in self.streams)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The distinct source names of all blocks, in the order of the text."""
+        return tuple(dict.fromkeys(s.source for block in self.blocks for s in block.streams))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the answer."""
+        return pa.schema([(item.name, item.expression.type) for item in self.select])
+
+    @property
+    def ticks_per_millisecond(self) -> int:
+        return TICKS_PER_MILLISECOND[self.time_unit]
+
+    def stream(self, alias: str) -> Stream:
+        """The stream of this block called ``alias``."""
+        for candidate in self.streams:
+            if candidate.alias == alias:
+                return candidate
+        raise KeyError(alias)
+
+    def linking(self, left: frozenset[str], right: frozenset[str]) -> Iterator[Predicate]:
+        """Predicates that can be checked when ``left`` meets ``right``, and not before."""
+        both = left | right
+        for predicate in self.predicates:
+            streams = predicate.streams
+            if streams <= both and not streams <= left and not streams <= right:
+                yield predicate
+
+
+__all__ = [
+    "ARRIVAL",
+    "Aggregate",
+    "Emission",
+    "EquiPredicate",
+    "JoinGraph",
+    "Predicate",
+    "Range",
+    "Rows",
+    "SelectItem",
+    "Static",
+    "Stream",
+    "TimeUnit",
+    "Unbounded",
+    "Window",
+]
