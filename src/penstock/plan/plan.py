@@ -1,0 +1,138 @@
+"""The immutable plan tree.
+
+A plan says in which order streams are joined and what is stored on the way. A :class:`Leaf` is the
+window of one stream. A :class:`Join` of two inputs is a binary join; of more, an mjoin (JTree
+section 2): every input has a probe order, the order in which its new tuples visit the other
+inputs. The result of each join below the root is stored; inside an mjoin nothing is. Binary trees,
+mjoins and all mixtures of the two (jtrees) are thus one type.
+
+``Plan.minus`` holds a tree for each block after EXCEPT, in the order in which they are subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from penstock.errors import PlanError
+from penstock.plan.stream_set import StreamSet
+from penstock.query.join_graph import JoinGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The window of one stream."""
+
+    stream: str
+
+    @property
+    def streams(self) -> StreamSet:
+        return StreamSet.of(self.stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A join of two or more inputs.
+
+    ``orders`` is empty (the engine chooses) or has, for each input, the positions of all the other
+    inputs in the order in which they are probed.
+    """
+
+    inputs: tuple[Node, ...]
+    orders: tuple[tuple[int, ...], ...] = ()
+    streams: StreamSet = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) < 2:
+            raise PlanError("a join needs at least two inputs")
+        seen: set[str] = set()
+        for each in self.inputs:
+            twice = seen & each.streams
+            if twice:
+                raise PlanError(f"stream {min(twice)} occurs twice in the plan")
+            seen |= each.streams
+        if self.orders:
+            everyone = set(range(len(self.inputs)))
+            if len(self.orders) != len(self.inputs):
+                raise PlanError("an mjoin with probe orders needs one for every input")
+            for position, order in enumerate(self.orders):
+                if sorted(order) != sorted(everyone - {position}):
+                    raise PlanError(
+                        f"the probe order of input {self.inputs[position].streams} "
+                        "must name every other input once"
+                    )
+        object.__setattr__(self, "streams", StreamSet(seen))
+
+    @property
+    def is_binary(self) -> bool:
+        return len(self.inputs) == 2
+
+
+Node = Leaf | Join
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A tree over the streams of the query, and one for each block after EXCEPT."""
+
+    root: Node
+    minus: tuple[Node, ...] = ()
+
+    @property
+    def streams(self) -> StreamSet:
+        return self.root.streams
+
+    def __str__(self) -> str:
+        from penstock.plan.notation import write
+
+        return write(self)
+
+    def check(self, graph: JoinGraph) -> None:
+        """Raise :class:`PlanError` unless every stream of ``graph`` occurs exactly once."""
+        _check_block(self.root, graph)
+        if not self.minus:
+            return
+        if len(self.minus) != len(graph.minus):
+            raise PlanError(
+                f"the plan subtracts {len(self.minus)} blocks, the query has {len(graph.minus)} "
+                "after EXCEPT"
+            )
+        for node in self.minus:
+            _check_block(node, block_of(node, graph))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """``node`` and everything below it, children first."""
+    if isinstance(node, Join):
+        for each in node.inputs:
+            yield from walk(each)
+    yield node
+
+
+def block_of(node: Node, graph: JoinGraph) -> JoinGraph:
+    """The block of ``graph`` after EXCEPT whose streams ``node`` covers."""
+    for block in graph.minus:
+        if node.streams & frozenset(block.aliases):
+            return block
+    known = ", ".join(alias for block in graph.minus for alias in block.aliases) or "none"
+    raise PlanError(f"no block after EXCEPT has the streams {node.streams}; they are: {known}")
+
+
+def _check_block(node: Node, graph: JoinGraph) -> None:
+    wanted = frozenset(graph.aliases)
+    unknown = node.streams - wanted
+    if unknown:
+        raise PlanError(
+            f"the plan names {_names(unknown)}, which the query does not have; "
+            f"its streams are {', '.join(graph.aliases)}"
+        )
+    missing = wanted - node.streams
+    if missing:
+        raise PlanError(
+            f"the plan leaves out {_names(missing)}; every stream must occur once: "
+            f"{', '.join(graph.aliases)}"
+        )
+
+
+def _names(streams: frozenset[str]) -> str:
+    return ", ".join(sorted(streams))
