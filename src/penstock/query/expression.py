@@ -17,10 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Any
 from typing import Literal as OneOf
 
 import pyarrow as pa
+
+from penstock.query.window import duration
 
 GROUPED = ""
 """The stream name of columns that exist only after grouping."""
@@ -62,6 +65,17 @@ class Constant(Expression):
             return "NULL"
         if isinstance(self.value, str):
             return "'" + self.value.replace("'", "''") + "'"
+        if isinstance(self.value, bool):
+            return str(self.value).upper()
+        if isinstance(self.value, datetime):
+            return f"TIMESTAMP '{self.value}'"
+        if isinstance(self.value, date):
+            return f"DATE '{self.value}'"
+        if isinstance(self.value, timedelta):
+            microseconds = self.value // timedelta(microseconds=1)
+            if microseconds % 1_000:
+                return f"INTERVAL {microseconds} MICROSECONDS"
+            return f"INTERVAL {duration(microseconds // 1_000)}"
         return str(self.value)
 
 
@@ -80,7 +94,11 @@ class Cast(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Expression):
-    """``left operator right``; both sides have the node's own type."""
+    """``left operator right``; both sides have the node's own type.
+
+    Except with time: ``timestamp ± duration`` is a timestamp and ``timestamp − timestamp`` a
+    duration. Operands and answer then have one unit.
+    """
 
     operator: ArithmeticOperator
     left: Expression

@@ -1,0 +1,279 @@
+"""Checkpoints: the leaf windows and the clock, and nothing that can be computed from them.
+
+A result that may still matter is made of tuples that are all still alive, so the leaf windows give
+back every state, every held result and every living result of an aggregate. The exception is set
+difference: who was removed by a partner that has died since cannot be computed again, so the
+results that it holds are written down, as row numbers into the windows.
+
+Layout: magic, length and text of a JSON header, Arrow IPC streams, CRC-32 of all that. Row numbers
+are written from zero: row ``i`` of a leaf's table is row ``i`` after a restart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.engine.clock import Clock
+from penstock.engine.composites import Composites
+from penstock.engine.difference import Difference
+from penstock.engine.interner import Interner
+from penstock.engine.kernels.lifespan import FOREVER
+from penstock.engine.key_encoding import bytes_of
+from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.output import DifferenceOutput
+from penstock.engine.rows import BIRTH, DEATH
+from penstock.errors import CheckpointError
+from penstock.plan.plan import Plan
+from penstock.query.join_graph import JoinGraph
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+Int64s = NDArray[np.int64]
+
+_MAGIC = b"PENSTOCK"
+_FORMAT = 1
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """A header and its tables, in the order that the header gives."""
+
+    header: dict[str, Any]
+    tables: list[pa.Table]
+    query: JoinGraph
+
+    # -- writing -----------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, engine: Engine) -> Checkpoint:
+        """What ``engine`` needs to go on."""
+        tables: list[pa.Table] = []
+        numbers: dict[str, Int64s] = {}
+        for leaves in engine._leaves:
+            for alias, leaf in leaves.items():
+                numbers[alias] = _living(leaf, engine.query.by_rows)
+                tables.append(_leaf_table(leaf, numbers[alias]))
+        for interners in engine._interners:
+            tables += [_interned(interner) for interner in interners.values()]
+        difference = _difference_of(engine)
+        if difference is not None:
+            tables.append(_held_table(difference, numbers))
+        counters = engine._counters
+        header = {
+            "format": _FORMAT,
+            "query": fingerprint(engine.query),
+            "text": engine.query.text,
+            "plan": str(engine.plan),
+            "options": {
+                "feedback": engine.options.feedback,
+                "overload": engine.options.overload,
+                "lateness": engine.options.lateness,
+                "join": engine.options.join,
+            },
+            "now": engine._clock.now,
+            "watermark": engine._clock.watermark,
+            "newest": engine._newest,
+            "place": engine._place,
+            "started": engine._started,
+            "counters": {name: getattr(counters, name) for name in vars(counters)},
+            "tables": len(tables),
+        }
+        return cls(header, tables, engine.query)
+
+    def to_bytes(self) -> bytes:
+        text = json.dumps(self.header).encode()
+        parts = [_MAGIC, struct.pack("<I", len(text)), text]
+        for table in self.tables:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+            blob = sink.getvalue().to_pybytes()
+            parts += [struct.pack("<Q", len(blob)), blob]
+        body = b"".join(parts)
+        return body + struct.pack("<I", zlib.crc32(body))
+
+    # -- reading -----------------------------------------------------------------------------
+
+    @classmethod
+    def from_bytes(cls, blob: bytes, query: JoinGraph) -> Checkpoint:
+        """Read ``blob``; raises :class:`CheckpointError` if it is damaged or of another query."""
+        data = bytes(blob)
+        if len(data) < 16 or data[:8] != _MAGIC:
+            raise CheckpointError("this is not a Penstock checkpoint")
+        if zlib.crc32(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
+            raise CheckpointError("the checkpoint is damaged or was cut off")
+        (length,) = struct.unpack_from("<I", data, 8)
+        header = json.loads(data[12 : 12 + length])
+        if header["format"] != _FORMAT:
+            raise CheckpointError(
+                f"the checkpoint has format {header['format']}, this version reads {_FORMAT}"
+            )
+        if header["query"] != fingerprint(query):
+            raise CheckpointError(
+                "the checkpoint belongs to another query (or to other schemas); it was made for:\n"
+                f"{header['text']}"
+            )
+        position = 12 + length
+        tables = []
+        for _ in range(header["tables"]):
+            (size,) = struct.unpack_from("<Q", data, position)
+            position += 8
+            tables.append(pa.ipc.open_stream(data[position : position + size]).read_all())
+            position += size
+        return cls(header, tables, query)
+
+    def restore(self, engine_class: type[Engine], plan: str | Plan | None) -> Engine:
+        """An engine that goes on from here."""
+        header = self.header
+        engine = engine_class(self.query, plan=plan or header["plan"], **header["options"])
+        tables = iter(self.tables)
+        windows = [
+            (alias, leaf, next(tables))
+            for leaves in engine._leaves
+            for alias, leaf in leaves.items()
+        ]
+        renumbered: dict[Interner, tuple[Int64s, Int64s]] = {}
+        for interners in engine._interners:
+            for interner in interners.values():
+                renumbered[interner] = _reintern(interner, next(tables))
+        for _, leaf, table in windows:
+            _load_leaf(leaf, table, renumbered)
+        engine._clock = Clock(header["now"], header["watermark"], engine._strict)
+        engine._newest = dict(header["newest"])
+        engine._place = header["place"]
+        engine._started = header["started"]
+        for name, value in header["counters"].items():
+            setattr(engine._counters, name, value)
+        results = engine._replay()
+        difference = _difference_of(engine)
+        if difference is not None:
+            _load_held(difference, next(tables), results[1:], engine._clock)
+        else:
+            engine._output.load(results, engine._clock)
+        return engine
+
+
+def fingerprint(query: JoinGraph) -> str:
+    """Tells queries apart: their text, schemas, event-time columns and output."""
+    parts = [query.text, query.time_unit, str(query.schema)]
+    for block in query.blocks:
+        for stream in block.streams:
+            parts += [stream.alias, stream.source, str(stream.event_time), str(stream.window)]
+            parts.append(stream.schema.to_string(show_schema_metadata=False))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _living(leaf: LeafWindow, by_rows: bool) -> Int64s:
+    """The rows to write down: on the arrival line only those that have not been pushed out."""
+    rows = np.arange(leaf.rows.tail, leaf.rows.head, dtype=np.int64)
+    return rows[leaf.rows.take(DEATH, rows) == FOREVER] if by_rows else rows
+
+
+def _leaf_table(leaf: LeafWindow, rows: Int64s) -> pa.Table:
+    columns: dict[str, pa.Array] = {"birth": pa.array(leaf.rows.take(BIRTH, rows))}
+    for position in range(leaf.key_count):
+        columns[f"key {position}"] = pa.array(leaf.rows.take(leaf.key_column(position), rows))
+    chosen = leaf.chosen(rows)
+    if chosen is not None:
+        columns["chosen"] = pa.array(chosen)
+    names = list(columns) + [f"payload {name}" for name in leaf.payload.columns]
+    arrays = list(columns.values()) + [
+        leaf.payload.take(name, rows) for name in leaf.payload.columns
+    ]
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+def _load_leaf(
+    leaf: LeafWindow, table: pa.Table, renumbered: dict[Interner, tuple[Int64s, Int64s]]
+) -> None:
+    keys = []
+    for position in range(leaf.key_count):
+        values = _integers(table, f"key {position}")
+        interner = leaf.interner_of(position)
+        if interner is not None and len(values):
+            old, new = renumbered[interner]
+            values = _mapped(values, old, new)
+        keys.append(values)
+    payload = {name: _whole(table, f"payload {name}") for name in leaf.payload.columns}
+    chosen = None
+    if "chosen" in table.column_names:
+        flags = _whole(table, "chosen").to_numpy(zero_copy_only=False)
+        chosen = None if flags.all() else np.flatnonzero(flags)
+    leaf.load(_integers(table, "birth"), keys, payload, chosen)
+
+
+def _interned(interner: Interner) -> pa.Table:
+    numbers, values = interner.contents()
+    return pa.table({"number": pa.array(numbers), "value": values})
+
+
+def _reintern(interner: Interner, table: pa.Table) -> tuple[Int64s, Int64s]:
+    """Old numbers in ascending order, and the new number of each."""
+    old = _integers(table, "number")
+    data, offsets = bytes_of(_whole(table, "value"))
+    new = interner.intern(data, offsets)
+    order = np.argsort(old)
+    return old[order], new[order]
+
+
+def _mapped(values: Int64s, old: Int64s, new: Int64s) -> Int64s:
+    """``new`` where a value is in ``old``; others belong to rows in no index and do not matter."""
+    if len(old) == 0:
+        return np.full(len(values), -1, np.int64)
+    positions = np.minimum(np.searchsorted(old, values), len(old) - 1)
+    return np.where(old[positions] == values, new[positions], -1)
+
+
+def _difference_of(engine: Engine) -> Difference | None:
+    output = engine._output
+    return output.difference if isinstance(output, DifferenceOutput) else None
+
+
+def _held_table(difference: Difference, numbers: dict[str, Int64s]) -> pa.Table:
+    held, decided = difference.held
+    columns = {
+        f"row {alias}": pa.array(np.searchsorted(numbers[alias], rows))
+        for alias, rows in held.ids.items()
+    }
+    return pa.table(
+        {
+            **columns,
+            "birth": pa.array(held.births),
+            "death": pa.array(held.deaths),
+            "decided": pa.array(decided),
+        }
+    )
+
+
+def _load_held(
+    difference: Difference, table: pa.Table, removing: list[Composites], clock: Clock
+) -> None:
+    ids = {
+        name.removeprefix("row "): _integers(table, name)
+        for name in table.column_names
+        if name.startswith("row ")
+    }
+    held = Composites(ids, _integers(table, "birth"), _integers(table, "death"))
+    decided = np.array(_whole(table, "decided").to_numpy(zero_copy_only=False), np.bool_)
+    difference.load(held, decided, removing)
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array:
+    chunks = table.column(name).chunks
+    if not chunks:
+        return pa.nulls(0, table.schema.field(name).type)
+    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+
+
+def _integers(table: pa.Table, name: str) -> Int64s:
+    return np.array(_whole(table, name).to_numpy(zero_copy_only=False), np.int64)

@@ -1,0 +1,291 @@
+"""The engine of one cell: micro-batches in, results out, exact whatever happens in between.
+
+A push has three phases. *Intake* checks, decodes and orders the batches; whatever is wrong with
+them is found here, and nothing has changed. *Processing* appends to windows and states and
+computes what leaves; if anything fails, rows are only at the heads of rings and are taken back, so
+a failed push changes nothing. *Commit* moves the clock and lets go of what has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.checkpoint import Checkpoint
+from penstock.engine.clock import END, START, Clock
+from penstock.engine.composites import Composites
+from penstock.engine.evaluate import is_true
+from penstock.engine.intake import Batches, Intake
+from penstock.engine.interner import Interner
+from penstock.engine.join_tree import JoinTree
+from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.metrics import Counters, Metrics, measure
+from penstock.engine.options import Options
+from penstock.engine.output import output_for
+from penstock.engine.warm_up import announce_compilation
+from penstock.engine.wiring import Wiring, wire
+from penstock.errors import OptionError, PenstockError
+from penstock.plan.notation import read
+from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
+from penstock.query.expression import columns_of
+from penstock.query.join_graph import JoinGraph
+
+
+class Engine:
+    """Runs one query on micro-batches.
+
+    >>> engine = Engine(query, plan="((A B) C)")            # doctest: +SKIP
+    >>> table = engine.push({"A": batch_a, "B": batch_b})   # doctest: +SKIP
+
+    ``plan`` is a plan in the notation, a :class:`~penstock.plan.plan.Plan`, or ``"auto"``.
+    ``lateness`` is how far out of order events may be: milliseconds, a timedelta, or a text such as
+    ``"5 SECONDS"``. ``join`` is ``"hash"``, or ``"nested-loops"`` as in the papers' experiments.
+    """
+
+    def __init__(
+        self,
+        query: JoinGraph,
+        plan: str | Plan = "auto",
+        feedback: str = "off",
+        overload: str = "exact",
+        lateness: Any = None,
+        limits: Any = None,
+        join: str = "hash",
+    ) -> None:
+        if not isinstance(query, JoinGraph):
+            raise OptionError(f"query must come from penstock.parse, not {type(query).__name__}")
+        announce_compilation()
+        self.query = query
+        self.options = Options.of(feedback, overload, lateness, join, limits)
+        self._plan = _plan_for(query, plan)
+        self._lateness = (self.options.lateness or 0) * query.ticks_per_millisecond
+        self._strict = self.options.lateness is not None and not query.by_rows
+        self._wirings = [wire(block) for block in query.blocks]
+        self._interners: list[dict[int, Interner]] = []
+        self._leaves: list[dict[str, LeafWindow]] = []
+        self._trees: list[JoinTree] = []
+        for block, wiring, root in zip(query.blocks, self._wirings, self._roots(), strict=True):
+            self._build_block(block, wiring, root)
+        self._never = [_is_never(wiring) for wiring in self._wirings]
+        self._intake = Intake(
+            query, {alias: leaf.needed for block in self._leaves for alias, leaf in block.items()}
+        )
+        self._timed = [s.name for s in self._intake.sources.values() if not s.is_static]
+        self._output = output_for(query, self._trees)
+        self._clock = Clock(strict=self._strict)
+        self._newest: dict[str, int] = {}
+        self._place = 0
+        self._started = False
+        self._counters = Counters(tuple(self._intake.sources))
+        self._broken = False
+
+    def _roots(self) -> list[Node]:
+        """The tree of each block of the query, in the order of the query."""
+        roots = {block_of(node, self.query).aliases: node for node in self._plan.minus}
+        return [
+            self._plan.root,
+            *(roots.get(b.aliases) or _default_tree(b) for b in self.query.minus),
+        ]
+
+    def _build_block(self, block: JoinGraph, wiring: Wiring, root: Node) -> None:
+        interners = {
+            number: Interner()
+            for numbers in wiring.interners.values()
+            for number in numbers
+            if number is not None
+        }
+        expressions = [
+            *(item.expression for item in block.select if not block.is_grouped),
+            *block.group_by,
+            *(a.argument for a in block.aggregates if a.argument is not None),
+            *(p.expression for p in wiring.residuals),
+        ]
+        read_columns = [c for expression in expressions for c in columns_of(expression)]
+        leaves = {
+            stream.alias: LeafWindow(
+                stream,
+                wiring,
+                list(dict.fromkeys(c.name for c in read_columns if c.stream == stream.alias)),
+                interners,
+                self.query.by_rows,
+                self.query.ticks_per_millisecond,
+            )
+            for stream in block.streams
+        }
+        self._interners.append(interners)
+        self._leaves.append(leaves)
+        self._trees.append(JoinTree(root, wiring, leaves, self.options.join, self.query.by_rows))
+
+    # -- the public surface ------------------------------------------------------------------
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that is running."""
+        return self._plan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the answer."""
+        return self.query.schema
+
+    @property
+    def watermark(self) -> int | None:
+        """No older tuple is expected: in ticks of the query's time unit, None if not known yet."""
+        return None if self._clock.watermark == START else self._clock.watermark
+
+    def push(self, batches: Mapping[str, Any], watermark: int | None = None) -> pa.Table:
+        """Take in a batch of some or all streams; the results that leave now.
+
+        ``watermark`` (in milliseconds) promises that no later push has older events: for hosts
+        that know better than the newest event time seen. Late rows of this push are still judged
+        by the watermark of before.
+        """
+        self._check_usable()
+        late_before = None if self.query.by_rows else self._clock.watermark
+        taken = self._intake.take(batches, late_before, self._place, not self._started)
+        newest = {**self._newest, **taken.newest}
+        clock = self._advanced(newest, taken, watermark)
+        table = self._process(taken, clock)
+        self._newest = newest
+        self._place += taken.places
+        self._started = self._started or any(
+            len(taken.rows[name]) for name in self._timed if name in taken.rows
+        )
+        self._counters.count(taken, len(table))
+        return table
+
+    def finish(self) -> pa.Table:
+        """No more tuples will come: what was waiting for time to pass leaves now."""
+        self._check_usable()
+        nothing = Batches({}, {}, {}, {}, {}, 0)
+        end = Clock(now=END, watermark=END, strict=self._strict)
+        table = self._process(nothing, end)
+        self._counters.count(nothing, len(table))
+        return table
+
+    def metrics(self) -> Metrics:
+        """Counts since the start and sizes by now, as nested plain dictionaries."""
+        return measure(self._counters, self._trees, self._output, self._clock, self.query)
+
+    def checkpoint(self) -> bytes:
+        """The leaf windows and the clock, enough to go on from here after a restart."""
+        self._check_usable()
+        return Checkpoint.of(self).to_bytes()
+
+    @classmethod
+    def restore(cls, query: JoinGraph, blob: bytes, plan: str | Plan | None = None) -> Engine:
+        """The engine of a checkpoint of ``query``, with its plan or another."""
+        return Checkpoint.from_bytes(blob, query).restore(cls, plan)
+
+    # -- a push ------------------------------------------------------------------------------
+
+    def _check_usable(self) -> None:
+        if self._broken:
+            raise PenstockError(
+                "the engine was interrupted while it let go of old state; "
+                "go on with Engine.restore and the last checkpoint"
+            )
+
+    def _advanced(self, newest: Mapping[str, int], taken: Batches, promised: int | None) -> Clock:
+        before = self._clock
+        if self.query.by_rows:
+            now = self._place + taken.places - 1
+            return Clock(now=max(before.now, now), watermark=now + 1)
+        watermark = before.watermark
+        if all(name in newest for name in self._timed) and self._timed:
+            watermark = max(watermark, min(newest[name] for name in self._timed) - self._lateness)
+        if promised is not None:
+            watermark = max(watermark, promised * self.query.ticks_per_millisecond)
+        now = max([before.now, *newest.values()])
+        return Clock(now=now, watermark=watermark, strict=self._strict)
+
+    def _process(self, taken: Batches, clock: Clock) -> pa.Table:
+        arrivals = [
+            {
+                alias: leaf.prepare(taken.rows[leaf.stream.source])
+                for alias, leaf in block.items()
+                if leaf.stream.source in taken.rows
+            }
+            if not never
+            else {}
+            for block, never in zip(self._leaves, self._never, strict=True)
+        ]
+        marks = [tree.marks() for tree in self._trees]
+        try:
+            results = [tree.push(each) for tree, each in zip(self._trees, arrivals, strict=True)]
+            table = self._output.stage(results, clock)
+        except BaseException:
+            self._output.rollback()
+            for tree, mark in zip(self._trees, marks, strict=True):
+                tree.undo(mark)
+            raise
+        self._broken = True
+        self._output.commit(clock.watermark)
+        self._clock = clock
+        self._let_go()
+        self._broken = False
+        return table
+
+    def _let_go(self) -> None:
+        """Drop what the watermark has passed, pack what is sparse, forget values nobody has."""
+        before = self._clock.watermark
+        if self.query.is_grouped and self._strict:
+            before -= 1  # A restart must find the results of the last settled instant.
+        for tree, interners, wiring in zip(
+            self._trees, self._interners, self._wirings, strict=True
+        ):
+            for state in tree.states:
+                state.expire(before)
+            for alias, leaf in tree.leaves.items():
+                renumbered = leaf.expire(before)
+                if renumbered is not None:
+                    for state in tree.states:
+                        if alias in state.streams:
+                            state.renumber(alias, *renumbered)
+                    self._output.renumber(alias, *renumbered)
+            for number, interner in interners.items():
+                self._sweep(interner, tree, wiring, number)
+
+    def _sweep(self, interner: Interner, tree: JoinTree, wiring: Wiring, number: int) -> None:
+        members = wiring.classes[number]
+        living = sum(len(tree.leaves[m.stream].rows) for m in members)
+        if len(interner) <= 2 * living + 1024:
+            return
+        held = []
+        for member in members:
+            leaf = tree.leaves[member.stream]
+            rows = np.arange(leaf.rows.tail, leaf.rows.head, dtype=np.int64)
+            held.append(leaf.rows.take(leaf.key_column(member.position), rows))
+        interner.sweep(np.concatenate(held))
+
+    # -- restart -----------------------------------------------------------------------------
+
+    def _replay(self) -> list[Composites]:
+        """Rebuild states from the leaf windows; all living results of each block."""
+        return [
+            tree.process({alias: leaf.delta_of_all() for alias, leaf in tree.leaves.items()})
+            for tree in self._trees
+        ]
+
+
+def _plan_for(query: JoinGraph, plan: str | Plan) -> Plan:
+    if plan == "auto":
+        return Plan(_default_tree(query))
+    chosen = read(plan) if isinstance(plan, str) else plan
+    if not isinstance(chosen, Plan):
+        raise OptionError(f"plan must be a text or a Plan, not {type(plan).__name__}")
+    chosen.check(query)
+    return chosen
+
+
+def _default_tree(block: JoinGraph) -> Node:
+    """One mjoin: it stores nothing but the windows, so it cannot go very wrong."""
+    leaves: Sequence[Leaf] = [Leaf(alias) for alias in block.aliases]
+    return leaves[0] if len(leaves) == 1 else Join(tuple(leaves))
+
+
+def _is_never(wiring: Wiring) -> bool:
+    return not all(is_true(p.expression, {}, 1)[0] for p in wiring.constants)

@@ -1,0 +1,316 @@
+"""Intake: from the batches of a push to rows on the time line.
+
+Everything that can be wrong with a push is found here, before anything has changed: unknown
+streams, missing columns, other types. Then late rows and rows with no time are set aside and
+counted, and the rest is put in order: by event time, or on the arrival line by the column
+``arrival`` if there is one, with consecutive places over all sources (docs/notes/answers.md).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.engine.kernels import ring
+from penstock.engine.kernels.lifespan import BEGINNING
+from penstock.engine.leaf_window import SourceRows
+from penstock.errors import InputError
+from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
+
+Int64s = NDArray[np.int64]
+Batch: TypeAlias = Any
+"""A pyarrow Table or RecordBatch."""
+
+_FARTHEST = 2**62
+
+
+@dataclass(slots=True)
+class Batches:
+    """A push, taken in: rows by source, and what was set aside."""
+
+    rows: dict[str, SourceRows]
+    newest: dict[str, int]
+    """The newest event time of each source that had a row on time."""
+    late: dict[str, int]
+    null_time: dict[str, int]
+    seen: dict[str, int]
+    places: int
+    """How many places of the arrival line were used."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What the query needs of one source."""
+
+    name: str
+    schema: pa.Schema
+    event_time: str | None
+    columns: tuple[str, ...]
+    is_static: bool
+
+
+class Intake:
+    """Takes in the batches of a query's sources."""
+
+    def __init__(self, graph: JoinGraph, needed: Mapping[str, tuple[str, ...]]) -> None:
+        """``needed`` names, by alias, the columns that leaves read."""
+        self._by_rows = graph.by_rows
+        self._unit = graph.time_unit
+        self._ticks = graph.ticks_per_millisecond
+        streams: dict[str, list[Stream]] = {}
+        for block in graph.blocks:
+            for stream in block.streams:
+                streams.setdefault(stream.source, []).append(stream)
+        self.sources = {
+            name: _Source(
+                name,
+                each[0].schema,
+                next((s.event_time for s in each if not s.is_static), None),
+                tuple(dict.fromkeys(c for s in each for c in needed[s.alias])),
+                all(s.is_static for s in each),
+            )
+            for name, each in streams.items()
+        }
+
+    def take(
+        self, batches: Mapping[str, Batch], watermark: int | None, place: int, statics_open: bool
+    ) -> Batches:
+        """Check, decode, set aside and order.
+
+        ``watermark`` decides who is late, ``place`` is the next free place of the arrival line,
+        and ``statics_open`` tells whether static relations may still be loaded.
+        """
+        if not isinstance(batches, Mapping):
+            raise InputError(
+                f"push takes a dict of stream name to batch, not {type(batches).__name__}"
+            )
+        taken = Batches({}, {}, {}, {}, {}, 0)
+        found: dict[str, tuple[_Source, Batch]] = {}
+        for name, batch in batches.items():
+            source = self.sources.get(name)
+            if source is None:
+                raise self._unknown(name)
+            found[name] = (source, _as_batch(name, batch))
+        ordered = [found[name] for name in self.sources if name in found]
+        for source, batch in ordered:
+            taken.seen[source.name] = len(batch)
+            if source.is_static and len(batch) and not statics_open:
+                raise InputError(
+                    f"the static relation {source.name} is loaded before or together with the "
+                    "first stream tuples; it cannot change while the query runs"
+                )
+        if self._by_rows:
+            self._by_arrival(ordered, place, taken)
+        else:
+            for source, batch in ordered:
+                self._by_event_time(source, batch, watermark, taken)
+        return taken
+
+    def _by_event_time(
+        self, source: _Source, batch: Batch, watermark: int | None, taken: Batches
+    ) -> None:
+        columns = {name: self._column(source, batch, name) for name in source.columns}
+        if source.is_static:
+            taken.rows[source.name] = _static(columns, len(batch))
+            return
+        times, keep = self._times(source, batch, taken)
+        if watermark is not None and len(times):
+            on_time = times >= watermark
+            if keep is not None:
+                on_time |= ~keep
+            if not on_time.all():
+                taken.late[source.name] = int(len(times) - np.count_nonzero(on_time))
+                keep = on_time if keep is None else keep & on_time
+        order = None
+        if keep is not None:
+            order = np.flatnonzero(keep)
+            times = times[order]
+        if not ring.is_sorted(times):
+            by_time = np.argsort(times, kind="stable")
+            times = times[by_time]
+            order = by_time if order is None else order[by_time]
+        if len(times):
+            taken.newest[source.name] = int(times[-1])
+        taken.rows[source.name] = SourceRows(times, _arranged(columns, order))
+
+    def _by_arrival(self, ordered: list[tuple[_Source, Batch]], place: int, taken: Batches) -> None:
+        moving = [(s, b) for s, b in ordered if not s.is_static and len(b)]
+        with_arrival = [ARRIVAL in b.schema.names for _, b in moving]
+        if any(with_arrival) and not all(with_arrival):
+            lacking = next(
+                s.name for (s, _), has in zip(moving, with_arrival, strict=True) if not has
+            )
+            raise InputError(
+                f"the batch of {lacking} has no column {ARRIVAL!r}, but others of this push do: "
+                "give it to all or to none"
+            )
+        sort_keys: list[Int64s] = []
+        kept: list[tuple[_Source, dict[str, pa.Array], Int64s | None]] = []
+        for source, batch in ordered:
+            columns = {name: self._column(source, batch, name) for name in source.columns}
+            if source.is_static:
+                taken.rows[source.name] = _static(columns, len(batch))
+                continue
+            if len(batch) == 0:
+                continue
+            if any(with_arrival):
+                keys = _integers(source, batch, ARRIVAL)
+                keep = None
+            else:
+                keys, keep = self._times(source, batch, taken)
+            order = None if keep is None else np.flatnonzero(keep)
+            sort_keys.append(keys if order is None else keys[order])
+            kept.append((source, columns, order))
+        if not kept:
+            return
+        everyone = np.concatenate(sort_keys)
+        ranks = np.empty(len(everyone), np.int64)
+        ranks[np.argsort(everyone, kind="stable")] = np.arange(len(everyone))
+        start = 0
+        for (source, columns, order), keys in zip(kept, sort_keys, strict=True):
+            births = ranks[start : start + len(keys)] + place
+            start += len(keys)
+            if not ring.is_sorted(births):
+                by_place = np.argsort(births)
+                births = births[by_place]
+                order = by_place if order is None else order[by_place]
+            taken.rows[source.name] = SourceRows(births, _arranged(columns, order))
+            if len(births):
+                taken.newest[source.name] = int(births[-1])
+        taken.places = len(everyone)
+
+    def _times(
+        self, source: _Source, batch: Batch, taken: Batches
+    ) -> tuple[Int64s, NDArray[np.bool_] | None]:
+        """Event times in ticks, and which rows have one (None: all)."""
+        name = source.event_time
+        if name is None:
+            raise InputError(
+                f"the batch of {source.name} has neither a column {ARRIVAL!r} nor an event time "
+                "to put its rows in order"
+            )
+        column = self._column(source, batch, name)
+        keep = None
+        if column.null_count:
+            keep = column.is_valid().to_numpy(zero_copy_only=False)
+            taken.null_time[source.name] = column.null_count
+            column = column.fill_null(0)
+        if pa.types.is_timestamp(column.type):
+            if column.type.unit != self._unit:
+                column = _cast(source, column, pa.timestamp(self._unit, column.type.tz))
+            times = column.view(pa.int64()).to_numpy()
+            return np.array(times), keep
+        times = _cast(source, column, pa.int64()).to_numpy()
+        if self._ticks != 1 and len(times):
+            limit = _FARTHEST // self._ticks
+            if times.max() > limit or times.min() < -limit:
+                raise InputError(
+                    f"an event time of {source.name}.{name} is too far away to be counted in "
+                    f"{self._unit}, the finest time unit of this query"
+                )
+            return times * self._ticks, keep
+        return np.array(times), keep
+
+    def _column(self, source: _Source, batch: Batch, name: str) -> pa.Array:
+        """Column ``name`` of a batch, in one piece and of the declared type."""
+        try:
+            column = batch.column(name)
+        except KeyError:
+            have = ", ".join(batch.schema.names) or "none"
+            if batch.schema.names.count(name) > 1:
+                raise InputError(
+                    f"the batch of {source.name} has more than one column {name!r}"
+                ) from None
+            raise InputError(
+                f"the batch of {source.name} has no column {name!r}; its columns are: {have}"
+            ) from None
+        expected = source.schema.field(name).type
+        if isinstance(column, pa.ChunkedArray):
+            column = (
+                column.chunk(0)
+                if column.num_chunks == 1
+                else pa.concat_arrays(column.chunks)
+                if column.num_chunks
+                else pa.nulls(0, column.type)
+            )
+        if column.type != expected:
+            return _converted(source, name, column, expected)
+        return column
+
+    def _unknown(self, name: Any) -> InputError:
+        known = ", ".join(self.sources)
+        close = difflib.get_close_matches(str(name), self.sources, 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        return InputError(f"unknown stream {name!r}; the query reads: {known}{hint}")
+
+
+def _as_batch(name: str, batch: Any) -> Batch:
+    if isinstance(batch, pa.Table | pa.RecordBatch):
+        return batch
+    if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
+        return pa.table(batch)
+    raise InputError(
+        f"the batch of {name} is of type {type(batch).__name__}; "
+        "give a pyarrow Table or RecordBatch"
+    )
+
+
+def _text_like(type_: pa.DataType) -> bool:
+    is_text = (
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_string_view(type_)
+    )
+    return bool(is_text)
+
+
+def _converted(source: _Source, name: str, column: pa.Array, expected: pa.DataType) -> pa.Array:
+    """The same strings in another layout; anything else is refused."""
+    found = column.type
+    plain = found.value_type if pa.types.is_dictionary(found) else found
+    if _text_like(expected) and _text_like(plain):
+        return column.cast(plain).cast(expected) if plain is not found else column.cast(expected)
+    raise InputError(
+        f"column {name!r} of {source.name} is of type {found}; the query was given {expected}"
+    )
+
+
+def _cast(source: _Source, column: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        return column.cast(type_)
+    except pa.ArrowInvalid as problem:
+        raise InputError(f"an event time of {source.name} is out of range: {problem}") from None
+
+
+def _integers(source: _Source, batch: Batch, name: str) -> Int64s:
+    column = batch.column(name)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if column.null_count:
+        raise InputError(f"column {name!r} of {source.name} must not be NULL")
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ns", column.type.tz)).view(pa.int64())
+    if not pa.types.is_integer(column.type):
+        raise InputError(
+            f"column {name!r} of {source.name} is of type {column.type}; "
+            "it must be an integer or a timestamp"
+        )
+    return np.array(_cast(source, column, pa.int64()).to_numpy())
+
+
+def _static(columns: dict[str, pa.Array], count: int) -> SourceRows:
+    return SourceRows(np.full(count, BEGINNING, np.int64), columns)
+
+
+def _arranged(columns: dict[str, pa.Array], order: Int64s | None) -> dict[str, pa.Array]:
+    if order is None:
+        return columns
+    indices = pa.array(order)
+    return {name: pc.take(values, indices) for name, values in columns.items()}

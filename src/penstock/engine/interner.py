@@ -1,0 +1,139 @@
+"""Exact numbers for byte strings.
+
+Two byte strings get the same number if and only if they are equal, as long as the interner holds
+their entry: the table is searched by a hash, but only the bytes decide. Numbers grow for ever and
+are never given twice. That is what makes :meth:`Interner.sweep` safe: a value that was swept and
+comes again gets a new number, and no key of a row that is still alive can be mistaken for it, since
+a row that is alive keeps its entry alive.
+
+Memory is about 32 to 64 bytes and the value itself for each distinct value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.engine.kernels import intern as kernels
+
+Int64s = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+Booleans = NDArray[np.bool_]
+
+NOT_A_VALUE = kernels.NOT_A_VALUE
+"""The number of NULL."""
+
+_FEWEST_SLOTS = 64
+_FEWEST_BYTES = 512
+_ALL_VALID = np.zeros(0, np.bool_)
+
+
+class Interner:
+    """Numbers byte strings, for all columns that are compared with one another.
+
+    >>> interner = Interner()
+    >>> data = np.frombuffer(b"abcab", np.uint8)
+    >>> interner.intern(data, np.array([0, 2, 3, 5])).tolist()
+    [0, 1, 0]
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._next_number = 0
+        self._slots = _empty_slots(_FEWEST_SLOTS)
+        self._entries = np.zeros(_FEWEST_SLOTS + 2, np.int64)
+        self._arena = np.empty(_FEWEST_BYTES, np.uint8)
+
+    def __len__(self) -> int:
+        """How many distinct values there are."""
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self._slots.nbytes + self._entries.nbytes + self._arena.nbytes
+
+    def intern(self, data: Bytes, offsets: Int64s, validity: Booleans | None = None) -> Int64s:
+        """The numbers of the values ``data[offsets[i]:offsets[i + 1]]``.
+
+        Where ``validity`` is false the number is :data:`NOT_A_VALUE`.
+        """
+        rows = len(offsets) - 1
+        out = np.empty(rows, np.int64)
+        valid = _ALL_VALID if validity is None else validity
+        data, offsets = _read_only(data), _read_only(offsets)
+        done = 0
+        while True:
+            done, count = kernels.intern(
+                data,
+                offsets,
+                valid,
+                self._slots,
+                self._entries,
+                self._arena,
+                self._count,
+                self._next_number,
+                done,
+                out,
+            )
+            self._next_number += count - self._count
+            self._count = count
+            if done == rows:
+                return out
+            self._make_room(int(offsets[done + 1] - offsets[done]))
+
+    def sweep(self, live: Int64s) -> None:
+        """Keep only the values whose numbers are in ``live`` (any order, repeats allowed)."""
+        kept = np.zeros(self._count, np.bool_)
+        count, size = kernels.mark_live(
+            self._entries, self._count, np.ascontiguousarray(live, np.int64), kept
+        )
+        slots = _empty_slots(_slots_for(count))
+        entries = np.zeros(len(slots) // 2 + 2, np.int64)
+        arena = np.empty(max(_FEWEST_BYTES, size), np.uint8)
+        kernels.copy_kept(self._entries, self._arena, self._count, kept, entries, arena, slots)
+        self._slots, self._entries, self._arena, self._count = slots, entries, arena, count
+
+    def contents(self) -> tuple[Int64s, pa.Array]:
+        """All numbers, and their values as binary."""
+        count = self._count
+        numbers = self._entries[1 : 2 * count : 2].copy()
+        offsets = self._entries[0 : 2 * count + 1 : 2].copy()
+        data = self._arena[: int(offsets[-1])].copy()
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return numbers, pa.Array.from_buffers(pa.large_binary(), count, buffers)
+
+    def _make_room(self, size: int) -> None:
+        """Room for at least one entry of ``size`` bytes, and for twice of what there is."""
+        if 4 * self._count >= len(self._slots):
+            slots = _empty_slots(len(self._slots))
+            kernels.rehash(self._slots, slots)
+            entries = np.zeros(len(slots) // 2 + 2, np.int64)
+            entries[: len(self._entries)] = self._entries
+            self._slots, self._entries = slots, entries
+        used = int(self._entries[2 * self._count])
+        if used + size > len(self._arena):
+            arena = np.empty(max(2 * len(self._arena), used + size), np.uint8)
+            arena[:used] = self._arena[:used]
+            self._arena = arena
+
+
+def _empty_slots(count: int) -> Int64s:
+    """A table of ``count`` slots, none in use."""
+    return np.full(2 * count, kernels.EMPTY, np.int64)
+
+
+def _slots_for(count: int) -> int:
+    """A power of two, at least twice ``count``, with room to grow."""
+    return max(_FEWEST_SLOTS, 1 << (4 * count).bit_length() >> 1)
+
+
+def _read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """``values`` as they often come from Arrow: one compiled form of the kernel instead of many."""
+    if values.flags.writeable:
+        values = values.view()
+        values.flags.writeable = False
+    return values

@@ -1,0 +1,108 @@
+"""A join of two or more inputs: the deltas of its inputs become its own delta.
+
+With inputs 1 … k, new rows of input i meet the *new* contents of inputs j < i and the *old*
+contents of inputs j > i. A result whose newest parts come from inputs I is then made exactly once,
+by the largest member of I. A binary join is the case k = 2 and an mjoin the case k > 2; what
+distinguishes them is only that the result of a join below the root is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from penstock.engine.composite_state import CompositeState
+from penstock.engine.composites import Composites, concatenate, none_of
+from penstock.engine.join_step import Algorithm, Input, JoinStep
+from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.wiring import Wiring
+from penstock.plan.plan import Join
+from penstock.plan.stream_set import StreamSet
+
+_SLICE = 1 << 15
+"""New rows that go through a probe order at a time: bounds what an mjoin holds in between."""
+
+
+class JoinOperator:
+    """Runs one :class:`~penstock.plan.plan.Join`."""
+
+    def __init__(
+        self,
+        node: Join,
+        inputs: Sequence[Input],
+        wiring: Wiring,
+        leaves: Mapping[str, LeafWindow],
+        algorithm: Algorithm,
+        by_rows: bool,
+        state: CompositeState | None,
+    ) -> None:
+        self.node = node
+        self.streams = node.streams
+        self.inputs = list(inputs)
+        self.state = state
+        self.made = 0
+        orders = node.orders or tuple(
+            probe_order(position, [each.streams for each in inputs], wiring)
+            for position in range(len(inputs))
+        )
+        self.orders = orders
+        self.steps: list[list[tuple[int, JoinStep]]] = []
+        for position, order in enumerate(orders):
+            together = inputs[position].streams
+            steps = []
+            for other in order:
+                target = inputs[other]
+                linking = wiring.between(together, target.streams)
+                steps.append((other, JoinStep(target, linking, leaves, algorithm, by_rows)))
+                together = together | target.streams
+            self.steps.append(steps)
+
+    def process(self, deltas: Sequence[Composites | None], old_heads: Sequence[int]) -> Composites:
+        """The new results, given the deltas of the inputs, which are already stored there.
+
+        ``old_heads`` are the heads of the inputs before their deltas.
+        """
+        made: list[Composites] = []
+        for position, delta in enumerate(deltas):
+            if delta is None or len(delta) == 0:
+                continue
+            for start in range(0, len(delta), _SLICE):
+                if len(delta) > _SLICE:
+                    part = self._probe(position, delta.slice(start, start + _SLICE), old_heads)
+                else:
+                    part = self._probe(position, delta, old_heads)
+                if part is not None:
+                    made.append(part)
+        result = concatenate(made) if made else none_of(sorted(self.streams))
+        self.made += len(result)
+        return result
+
+    def _probe(
+        self, position: int, batch: Composites, old_heads: Sequence[int]
+    ) -> Composites | None:
+        for other, step in self.steps[position]:
+            rows = step.target.rows
+            bound = rows.head if other < position else old_heads[other]
+            if bound <= rows.tail:
+                return None
+            batch = step.apply(batch, bound)
+            if len(batch) == 0:
+                return None
+        return batch
+
+
+def probe_order(position: int, inputs: Sequence[StreamSet], wiring: Wiring) -> tuple[int, ...]:
+    """An order that visits linked inputs first: by hash if possible, else by a condition."""
+    together = inputs[position]
+    left = [i for i in range(len(inputs)) if i != position]
+    order = []
+    while left:
+        ranks = []
+        for candidate in left:
+            linking = wiring.between(together, inputs[candidate])
+            rank = 0 if linking.keys else 1 if linking.conditions or linking.residuals else 2
+            ranks.append((rank, candidate))
+        _, chosen = min(ranks)
+        order.append(chosen)
+        left.remove(chosen)
+        together = together | inputs[chosen]
+    return tuple(order)

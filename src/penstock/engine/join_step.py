@@ -1,0 +1,196 @@
+"""One step of a probe order: a batch of composites meets the rows of one input.
+
+With columns to equate, the step probes a hash index and verifies what the hash of several columns
+cannot vouch for. Without (or when nested loops are asked for), it tries every pair, block by
+block. Then come the conditions that the probe did not check, and the residual predicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.engine.composite_state import CompositeState, key_values
+from penstock.engine.composites import Composites, concatenate, none_of
+from penstock.engine.evaluate import compile_filter
+from penstock.engine.kernels import pairs, probe, ring
+from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.rows import BIRTH, DEATH, HashIndex
+from penstock.engine.wiring import Condition, KeyColumn, Linking
+from penstock.query.expression import Column
+
+Int64s = NDArray[np.int64]
+Input = LeafWindow | CompositeState
+Algorithm = Literal["hash", "nested-loops"]
+
+_BLOCK = 8192
+_MATCHES = 1 << 20
+
+
+@dataclass(slots=True)
+class StepCounts:
+    """What a step did since the engine began."""
+
+    probes: int = 0
+    matches: int = 0
+
+
+class JoinStep:
+    """Composites over ``left`` meet ``target``."""
+
+    def __init__(
+        self,
+        target: Input,
+        linking: Linking,
+        leaves: Mapping[str, LeafWindow],
+        algorithm: Algorithm,
+        by_rows: bool,
+    ) -> None:
+        self.target = target
+        self.linking = linking
+        self.counts = StepCounts()
+        self._leaves = leaves
+        self._by_rows = by_rows
+        self._residuals = [compile_filter(p.expression) for p in linking.residuals]
+        equalities = tuple(Condition(probe.EQUAL, mine, theirs) for mine, theirs in linking.keys)
+        self.hashed = bool(linking.keys) and algorithm == "hash"
+        self._index: HashIndex | None = None
+        self._left_keys: tuple[KeyColumn, ...] = tuple(mine for mine, _ in linking.keys)
+        if self.hashed:
+            self._index = target.index_on(tuple(theirs for _, theirs in linking.keys))
+            self._checks = (equalities if len(equalities) > 1 else ()) + linking.conditions
+            self._loop: tuple[Condition, ...] = ()
+        else:
+            self._checks = ()
+            self._loop = equalities + linking.conditions
+
+    def apply(self, left: Composites, bound: int) -> Composites:
+        """All matches of ``left`` with the rows of the target before ``bound``."""
+        self.counts.probes += len(left)
+        found = self._hash(left, bound) if self._index is not None else self._try_all(left, bound)
+        self.counts.matches += len(found)
+        return found
+
+    def _hash(self, left: Composites, bound: int) -> Composites:
+        rows, index = self.target.rows, self._index
+        assert index is not None
+        at, row, births, deaths = probe.probe(
+            key_values(self._left_keys, left.ids, self._leaves),
+            left.births,
+            left.deaths,
+            index.heads,
+            index.links,
+            rows.columns[index.key],
+            index.shift,
+            rows.columns[BIRTH],
+            rows.columns[DEATH],
+            rows.mask,
+            rows.tail,
+            bound,
+        )
+        return self._finish(left, at, row, births, deaths)
+
+    def _try_all(self, left: Composites, bound: int) -> Composites:
+        target = self.target.rows
+        visible = self.target.visible(bound)
+        operators = np.array([c.operator for c in self._loop], np.int64)
+        lefts = self._values([c.left for c in self._loop], left.ids, len(left))
+        found = []
+        for start in range(0, len(visible), _BLOCK):
+            rows = visible[start : start + _BLOCK]
+            rights = self._values(
+                [c.right for c in self._loop], self.target.resolve(rows), len(rows)
+            )
+            births, deaths = target.take(BIRTH, rows), target.take(DEATH, rows)
+            first = 0
+            while first < len(left):
+                *match, first = probe.nested_loop(
+                    operators,
+                    lefts,
+                    left.births,
+                    left.deaths,
+                    rights,
+                    births,
+                    deaths,
+                    rows,
+                    first,
+                    _MATCHES,
+                )
+                if len(match[0]):
+                    found.append(self._finish(left, *match))
+        found = [part for part in found if len(part)]
+        return concatenate(found) if found else self._nothing(left)
+
+    def _values(
+        self, columns: list[KeyColumn], ids: Mapping[str, Int64s], count: int
+    ) -> NDArray[np.int64]:
+        out = np.empty((len(columns), count), np.int64)
+        for position, key in enumerate(columns):
+            leaf = self._leaves[key.stream]
+            out[position] = leaf.rows.take(leaf.key_column(key.position), ids[key.stream])
+        return out
+
+    def _nothing(self, left: Composites) -> Composites:
+        return none_of([*left.ids, *self.target.streams])
+
+    def _finish(
+        self, left: Composites, at: Int64s, row: Int64s, births: Int64s, deaths: Int64s
+    ) -> Composites:
+        """Make the pairs composites, and keep those that pass all remaining tests."""
+        if len(at) == 0:
+            return self._nothing(left)
+        ids = {stream: ring.pick(rows, at) for stream, rows in left.ids.items()}
+        ids.update(self.target.resolve(row))
+        found = Composites(ids, births, deaths)
+        if self._checks or (self._by_rows and isinstance(self.target, CompositeState)):
+            found = self._checked(found)
+        for is_true in self._residuals:
+            if len(found) == 0:
+                break
+            keep = is_true(self._column_of(found), len(found))
+            if not keep.all():
+                found = found.pick(np.flatnonzero(keep))
+        return found
+
+    def _checked(self, found: Composites) -> Composites:
+        keep = np.ones(len(found), np.bool_)
+        rejected = 0
+        if self._by_rows:
+            self.target.shorten(found)
+            rejected += pairs.reject_dead(found.births, found.deaths, keep)
+        for check in self._checks:
+            left, right = self._leaves[check.left.stream], self._leaves[check.right.stream]
+            rejected += pairs.reject(
+                check.operator,
+                left.rows.columns[left.key_column(check.left.position)],
+                left.rows.mask,
+                found.ids[check.left.stream],
+                right.rows.columns[right.key_column(check.right.position)],
+                right.rows.mask,
+                found.ids[check.right.stream],
+                keep,
+            )
+        if rejected == 0:
+            return found
+        return found.pick(pairs.positions_of(keep, len(found) - rejected))
+
+    def _column_of(self, found: Composites) -> ColumnReader:
+        return ColumnReader(found, self._leaves)
+
+
+@dataclass(slots=True)
+class ColumnReader:
+    """Reads a column of a stream for each composite."""
+
+    composites: Composites
+    leaves: Mapping[str, LeafWindow]
+
+    def __call__(self, column: Column) -> pa.Array:
+        return self.leaves[column.stream].payload.take(
+            column.name, self.composites.ids[column.stream]
+        )

@@ -1,0 +1,125 @@
+"""The running tree of one block: leaf windows below, join operators above.
+
+A push goes through it bottom-up. All deltas of a join's inputs are stored before the join looks at
+them; bounds on row numbers then give each probe the old or the new contents
+(:mod:`penstock.engine.join_operator`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.engine.composite_state import CompositeState
+from penstock.engine.composites import Composites, none_of
+from penstock.engine.join_operator import JoinOperator
+from penstock.engine.join_step import Algorithm, Input
+from penstock.engine.leaf_window import Arrival, LeafWindow
+from penstock.engine.wiring import Wiring
+from penstock.plan.plan import Leaf, Node
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One operator, and where the deltas of its inputs come from: a stream or an earlier task."""
+
+    operator: JoinOperator
+    origins: tuple[str | int, ...]
+
+
+class JoinTree:
+    """Runs the plan ``root`` over ``leaves``."""
+
+    def __init__(
+        self,
+        root: Node,
+        wiring: Wiring,
+        leaves: Mapping[str, LeafWindow],
+        algorithm: Algorithm,
+        by_rows: bool,
+    ) -> None:
+        self.root = root
+        self.leaves = {alias: leaves[alias] for alias in leaves if alias in root.streams}
+        self._tasks: list[_Task] = []
+        self._nothing = none_of(sorted(root.streams))
+
+        def build(node: Node, stored: bool) -> tuple[str | int, Input | None]:
+            if isinstance(node, Leaf):
+                return node.stream, self.leaves[node.stream]
+            origins, inputs = [], []
+            for each in node.inputs:
+                origin, rows = build(each, stored=True)
+                assert rows is not None
+                origins.append(origin)
+                inputs.append(rows)
+            state = CompositeState(node.streams, self.leaves, by_rows) if stored else None
+            operator = JoinOperator(node, inputs, wiring, self.leaves, algorithm, by_rows, state)
+            self._tasks.append(_Task(operator, tuple(origins)))
+            return len(self._tasks) - 1, state
+
+        build(root, stored=False)
+        self.operators = [task.operator for task in self._tasks]
+        self.states = [op.state for op in self.operators if op.state is not None]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all windows and states."""
+        return sum(leaf.nbytes for leaf in self.leaves.values()) + sum(
+            state.nbytes for state in self.states
+        )
+
+    def push(self, arrivals: Mapping[str, Arrival]) -> Composites:
+        """Store the new rows of each stream; the results that they complete."""
+        return self.process(
+            {alias: self.leaves[alias].append(new) for alias, new in arrivals.items() if len(new)}
+        )
+
+    def process(self, deltas: Mapping[str, Composites]) -> Composites:
+        """The results of ``deltas``, the newest rows of the leaves, which already hold them."""
+        if not self._tasks:
+            (stream,) = self.leaves
+            return deltas.get(stream, self._nothing)
+        made: list[Composites | None] = []
+        for task in self._tasks:
+            below: list[Composites | None] = []
+            old_heads: list[int] = []
+            busy = False
+            for origin, rows in zip(task.origins, task.operator.inputs, strict=True):
+                delta = deltas.get(origin) if isinstance(origin, str) else made[origin]
+                head = rows.rows.head
+                if delta is None or len(delta) == 0:
+                    delta = None
+                else:
+                    busy = True
+                    head = (
+                        int(delta.ids[origin][0]) if isinstance(origin, str) else head - len(delta)
+                    )
+                below.append(delta)
+                old_heads.append(head)
+            if not busy:
+                made.append(None)
+                continue
+            result = task.operator.process(below, old_heads)
+            if task.operator.state is not None and len(result):
+                task.operator.state.append(result)
+            made.append(result)
+        return made[-1] if made[-1] is not None else self._nothing
+
+    def marks(self) -> list[int]:
+        """Where every window and state ends now."""
+        return [leaf.rows.head for leaf in self.leaves.values()] + [
+            state.rows.head for state in self.states
+        ]
+
+    def undo(self, marks: list[int]) -> None:
+        """Go back to ``marks``."""
+        heads = iter(marks)
+        for leaf in self.leaves.values():
+            leaf.undo(next(heads))
+        for state in self.states:
+            state.rows.truncate(next(heads))
+
+    def shorten(self, found: Composites) -> None:
+        """Bring the deaths of ``found`` down to the present deaths of its leaf rows."""
+        for leaf in self.leaves.values():
+            leaf.shorten_by_id(found)

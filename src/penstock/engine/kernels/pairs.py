@@ -1,0 +1,92 @@
+"""What happens to candidate pairs after a probe: verify, compare, refresh lifespans, compact."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from penstock.engine.kernels.probe import holds
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+GONE = np.int64(-(2**63))
+
+
+@njit(cache=True)
+def reject(
+    operator: int,
+    left: Int64s,
+    left_mask: int,
+    left_rows: Int64s,
+    right: Int64s,
+    right_mask: int,
+    right_rows: Int64s,
+    keep: Bools,
+) -> int:
+    """Clear ``keep`` where ``left operator right`` does not hold; how many were cleared."""
+    rejected = 0
+    for i in range(keep.shape[0]):
+        if keep[i] and not holds(
+            operator, left[left_rows[i] & left_mask], right[right_rows[i] & right_mask]
+        ):
+            keep[i] = False
+            rejected += 1
+    return rejected
+
+
+@njit(cache=True)
+def shorten(deaths: Int64s, rows: Int64s, leaf_deaths: Int64s, mask: int, tail: int) -> None:
+    """Bring ``deaths`` down to those of the leaf rows by now; below the tail all are gone."""
+    for i in range(rows.shape[0]):
+        s = rows[i]
+        death = leaf_deaths[s & mask] if s >= tail else GONE
+        deaths[i] = min(deaths[i], death)
+
+
+@njit(cache=True)
+def reject_dead(births: Int64s, deaths: Int64s, keep: Bools) -> int:
+    """Clear ``keep`` where the lifespan is empty; how many were cleared."""
+    rejected = 0
+    for i in range(keep.shape[0]):
+        if keep[i] and births[i] > deaths[i]:
+            keep[i] = False
+            rejected += 1
+    return rejected
+
+
+@njit(cache=True)
+def positions_of(keep: Bools, count: int) -> Int64s:
+    """The positions where ``keep`` is set; there are ``count`` of them."""
+    out = np.empty(count, np.int64)
+    k = 0
+    for i in range(keep.shape[0]):
+        if keep[i]:
+            out[k] = i
+            k += 1
+    return out
+
+
+@njit(cache=True)
+def mix_into(hashes: Int64s, column: Int64s, mask: int, rows: Int64s) -> None:
+    """Fold ``column[rows]`` into ``hashes`` (splitmix64's finaliser after each column)."""
+    for i in range(rows.shape[0]):
+        h = np.uint64(hashes[i]) + np.uint64(0x9E3779B97F4A7C15)
+        h ^= np.uint64(column[rows[i] & mask])
+        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        hashes[i] = np.int64(h ^ (h >> np.uint64(31)))
+
+
+@njit(cache=True)
+def combine_lifespans(
+    at: Int64s, births: Int64s, deaths: Int64s, row_births: Int64s, row_deaths: Int64s
+) -> tuple[Int64s, Int64s]:
+    """Latest birth and earliest death of each pair (``at[i]`` of the batch, ``i`` of the rows)."""
+    birth = np.empty(at.shape[0], np.int64)
+    death = np.empty(at.shape[0], np.int64)
+    for i in range(at.shape[0]):
+        birth[i] = max(births[at[i]], row_births[i])
+        death[i] = min(deaths[at[i]], row_deaths[i])
+    return birth, death

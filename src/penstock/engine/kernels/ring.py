@@ -1,0 +1,93 @@
+"""Columns as power-of-two rings, addressed by sequence number: ``slot = s & mask``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+AnyColumn = NDArray[Any]
+
+
+@njit(cache=True)
+def put(column: AnyColumn, mask: int, start: int, values: AnyColumn) -> None:
+    """Write ``values`` to the rows from ``start`` on."""
+    for i in range(values.shape[0]):
+        column[(start + i) & mask] = values[i]
+
+
+@njit(cache=True)
+def take(column: AnyColumn, mask: int, rows: Int64s) -> AnyColumn:
+    """The values of ``column`` in ``rows``."""
+    out = np.empty(rows.shape[0], column.dtype)
+    for i in range(rows.shape[0]):
+        out[i] = column[rows[i] & mask]
+    return out
+
+
+@njit(cache=True)
+def take_range(column: AnyColumn, mask: int, start: int, stop: int) -> AnyColumn:
+    """The values of ``column`` in the rows ``start`` to ``stop``."""
+    out = np.empty(stop - start, column.dtype)
+    for i in range(stop - start):
+        out[i] = column[(start + i) & mask]
+    return out
+
+
+@njit(cache=True)
+def pick(values: AnyColumn, positions: Int64s) -> AnyColumn:
+    """``values[positions]`` for a plain array."""
+    out = np.empty(positions.shape[0], values.dtype)
+    for i in range(positions.shape[0]):
+        out[i] = values[positions[i]]
+    return out
+
+
+@njit(cache=True)
+def move(
+    column: AnyColumn, mask: int, target: AnyColumn, target_mask: int, tail: int, head: int
+) -> None:
+    """Copy the rows ``tail`` to ``head`` into a ring of another size."""
+    for s in range(tail, head):
+        target[s & target_mask] = column[s & mask]
+
+
+@njit(cache=True)
+def first_alive(death: Int64s, mask: int, tail: int, head: int, before: int) -> int:
+    """The first row whose death is not before ``before``; ``head`` if there is none."""
+    while tail < head and death[tail & mask] < before:
+        tail += 1
+    return tail
+
+
+@njit(cache=True)
+def alive_rows(death: Int64s, mask: int, tail: int, head: int, before: int) -> Int64s:
+    """All rows whose death is not before ``before``."""
+    out = np.empty(head - tail, np.int64)
+    count = 0
+    for s in range(tail, head):
+        if death[s & mask] >= before:
+            out[count] = s
+            count += 1
+    return out[:count]
+
+
+@njit(cache=True)
+def count_alive(death: Int64s, mask: int, tail: int, head: int, before: int) -> int:
+    """How many rows have a death that is not before ``before``."""
+    count = 0
+    for s in range(tail, head):
+        count += death[s & mask] >= before
+    return count
+
+
+@njit(cache=True)
+def is_sorted(values: Int64s) -> bool:
+    """Whether ``values`` never go down."""
+    for i in range(1, values.shape[0]):  # noqa: SIM110 - a plain loop compiles best
+        if values[i] < values[i - 1]:
+            return False
+    return True

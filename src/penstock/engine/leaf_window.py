@@ -1,0 +1,429 @@
+"""The window of one stream: its living tuples in arrival order.
+
+A tuple that can be in no result is not kept: one that fails a predicate on its stream alone, or has
+a NULL in a compared column (every comparison in WHERE must be true, and NULL compared with anything
+is not). On the arrival line all tuples count for the window, so there they are kept, but in no
+index and in no delta.
+
+Lifespans on the event-time line are known at birth. On the arrival line, birth is the tuple's
+place, and the deaths of older tuples are set when the tuples that push them out arrive, before any
+probe of the push (see :mod:`penstock.engine.kernels.lifespan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.engine.composites import Composites
+from penstock.engine.evaluate import compile, compile_filter
+from penstock.engine.interner import Interner
+from penstock.engine.kernels import lifespan, pairs, ring
+from penstock.engine.key_encoding import encoder_for
+from penstock.engine.pair_table import PairTable, group_ids
+from penstock.engine.payload import Payload
+from penstock.engine.rows import BIRTH, DEATH, HashIndex, Rows
+from penstock.engine.wiring import KeyColumn, Wiring
+from penstock.plan.stream_set import StreamSet
+from penstock.query.expression import Column, columns_of
+from penstock.query.join_graph import Stream
+from penstock.query.window import Range
+from penstock.query.window import Rows as RowsWindow
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class SourceRows:
+    """The rows of one source in one push: on time, in order, with their place on the time line."""
+
+    births: Int64s
+    columns: Mapping[str, pa.Array]
+
+    def __len__(self) -> int:
+        return len(self.births)
+
+
+@dataclass(slots=True)
+class Arrival:
+    """The rows of one push for one leaf, encoded: nothing of the leaf has changed yet."""
+
+    births: Int64s
+    keys: list[Int64s]
+    payload: dict[str, pa.Array]
+    chosen: Int64s | None
+    """Positions of the rows that may be in results; None for all."""
+    partitions: Int64s | None
+
+    def __len__(self) -> int:
+        return len(self.births)
+
+
+class LeafWindow:
+    """The living tuples of ``stream``."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        wiring: Wiring,
+        payload: Sequence[str],
+        interners: Mapping[int, Interner],
+        by_rows: bool,
+        ticks_per_millisecond: int,
+    ) -> None:
+        self.stream = stream
+        self.streams = StreamSet.of(stream.alias)
+        self.by_rows = by_rows
+        self.rows = Rows()
+        self.rejected = 0
+        self._keys = [
+            (compile(e), encoder_for(e.type), None if i is None else interners[i])
+            for e, i in zip(wiring.keys[stream.alias], wiring.interners[stream.alias], strict=True)
+        ]
+        self._key_columns = [self.rows.add_column(np.int64) for _ in self._keys]
+        self._same = wiring.same.get(stream.alias, ())
+        self._filters = [compile_filter(p.expression) for p in wiring.filters[stream.alias]]
+        self.payload = Payload(self.rows, stream.schema, _with_partition(payload, stream))
+        self._indexes: dict[tuple[KeyColumn, ...], HashIndex] = {}
+        self._hashes: dict[tuple[KeyColumn, ...], int] = {}
+        window = stream.window
+        self._span = (
+            window.milliseconds * ticks_per_millisecond if isinstance(window, Range) else None
+        )
+        self._count = window.count if isinstance(window, RowsWindow) else None
+        self._partition = _Partitions(self.rows, stream) if _is_partitioned(stream) else None
+        self._chosen = self.rows.add_column(np.bool_) if by_rows else None
+        self.needed = self._needed_columns(wiring)
+
+    def _needed_columns(self, wiring: Wiring) -> tuple[str, ...]:
+        alias = self.stream.alias
+        expressions = [
+            *wiring.keys[alias],
+            *(p.expression for p in wiring.filters[alias]),
+        ]
+        names = [c.name for e in expressions for c in columns_of(e)]
+        names += self.payload.columns
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def nbytes(self) -> int:
+        more = 0 if self._partition is None else self._partition.nbytes
+        return self.rows.nbytes + self.payload.nbytes + more
+
+    @property
+    def key_count(self) -> int:
+        """How many encoded columns there are."""
+        return len(self._keys)
+
+    def interner_of(self, position: int) -> Interner | None:
+        """What encodes column ``position``, if it needs an interner."""
+        return self._keys[position][2]
+
+    def chosen(self, rows: Int64s) -> Bools | None:
+        """On the arrival line: which of ``rows`` may be in results."""
+        return None if self._chosen is None else self.rows.take(self._chosen, rows)
+
+    def load(
+        self,
+        births: Int64s,
+        keys: list[Int64s],
+        payload: dict[str, pa.Array],
+        chosen: Int64s | None,
+    ) -> None:
+        """Fill an empty window after a restart."""
+        partitions = None
+        if self._partition is not None:
+            partitions = self._partition.of(payload, len(births))
+        self.append(Arrival(births, keys, payload, chosen, partitions))
+
+    def key_column(self, position: int) -> int:
+        """The column of ``rows`` that holds encoded column ``position``."""
+        return self._key_columns[position]
+
+    def index_on(self, keys: tuple[KeyColumn, ...]) -> HashIndex:
+        """The index on ``keys``, made if there is none."""
+        if keys not in self._indexes:
+            if len(keys) == 1:
+                column = self._key_columns[keys[0].position]
+            else:
+                column = self._hashes[keys] = self.rows.add_column(np.int64)
+            self._indexes[keys] = self.rows.add_index(column)
+        return self._indexes[keys]
+
+    # -- a push ------------------------------------------------------------------------------
+
+    def prepare(self, source: SourceRows) -> Arrival:
+        """Filter and encode the rows of a push, changing nothing but interners."""
+        count = len(source)
+        births, columns = source.births, source.columns
+
+        def column(c: Column) -> pa.Array:
+            return columns[c.name]
+
+        keep: Bools | None = None
+        for is_true in self._filters:
+            keep = _both(keep, is_true(column, count))
+        keys: list[Int64s] = []
+        for value_of, encoder, interner in self._keys:
+            values, valid = encoder.encode(value_of(column, count), interner)
+            keys.append(values)
+            if valid is not None:
+                keep = _both(keep, valid)
+        for first, second in self._same:
+            keep = _both(keep, keys[first] == keys[second])
+        payload = {name: columns[name] for name in self.payload.columns}
+        partitions = None if self._partition is None else self._partition.of(columns, count)
+        if keep is None or keep.all():
+            return Arrival(births, keys, payload, None, partitions)
+        chosen = np.flatnonzero(keep)
+        if self.by_rows:
+            return Arrival(births, keys, payload, chosen, partitions)
+        indices = pa.array(chosen)
+        return Arrival(
+            ring.pick(births, chosen),
+            [ring.pick(each, chosen) for each in keys],
+            {name: values.take(indices) for name, values in payload.items()},
+            None,
+            None,
+        )
+
+    def append(self, new: Arrival) -> Composites:
+        """Add the rows of a push; the delta: those that may be in results."""
+        rows, start, count = self.rows, self.rows.head, len(new)
+        rows.reserve(count)
+        stop = start + count
+        deaths = self._deaths(new.births)
+        rows.put(BIRTH, start, new.births)
+        rows.put(DEATH, start, deaths)
+        for column, values in zip(self._key_columns, new.keys, strict=True):
+            rows.put(column, start, values)
+        ids = np.arange(start, stop, dtype=np.int64)
+        for keys, column in self._hashes.items():
+            hashes = np.zeros(count, np.int64)
+            for key in keys:
+                pairs.mix_into(
+                    hashes, rows.columns[self._key_columns[key.position]], rows.mask, ids
+                )
+            rows.put(column, start, hashes)
+        self.payload.append(start, new.payload)
+        chosen = None if new.chosen is None else new.chosen + start
+        if self._chosen is not None:
+            flags = rows.columns[self._chosen]
+            ring.put(flags, rows.mask, start, np.full(count, chosen is None))
+            if chosen is not None:
+                flags[chosen & rows.mask] = True
+        if self._partition is not None:
+            assert new.partitions is not None
+            self._partition.put(start, new.partitions)
+        rows.head = stop
+        rows.enter(start, stop, chosen)
+        self._kill(start, stop)
+        if self.by_rows:
+            ids = ids if chosen is None else chosen
+            deaths = rows.take(DEATH, ids)
+            births = new.births if new.chosen is None else ring.pick(new.births, new.chosen)
+            return Composites({self.stream.alias: ids}, births, deaths)
+        return Composites({self.stream.alias: ids}, new.births, deaths)
+
+    def undo(self, head: int) -> None:
+        """Take back all rows from ``head`` on, and the deaths that they caused."""
+        rows = self.rows
+        if self._partition is not None:
+            self._partition.undo(head)
+        elif self._count is not None:
+            lifespan.revive_by_count(
+                rows.deaths, rows.mask, rows.tail, head, rows.head, self._count
+            )
+        rows.truncate(head)
+        self.payload.truncate(head)
+
+    def _deaths(self, births: Int64s) -> Int64s:
+        if self._span is not None:
+            deaths: Int64s = lifespan.after(births, self._span)
+            return deaths
+        return np.full(len(births), lifespan.FOREVER, np.int64)
+
+    def _kill(self, start: int, stop: int) -> None:
+        rows = self.rows
+        if self._partition is not None:
+            assert self._count is not None
+            self._partition.kill(start, stop, self._count)
+        elif self._count is not None:
+            lifespan.kill_by_count(
+                rows.births, rows.deaths, rows.mask, rows.tail, start, stop, self._count
+            )
+
+    # -- what probes need --------------------------------------------------------------------
+
+    def resolve(self, rows: Int64s) -> dict[str, Int64s]:
+        """The leaf rows that ``rows`` are made of: themselves."""
+        return {self.stream.alias: rows}
+
+    def visible(self, bound: int) -> Int64s:
+        """The rows that a probe up to ``bound`` may see."""
+        seen = np.arange(self.rows.tail, bound, dtype=np.int64)
+        if self._chosen is None:
+            return seen
+        flags: Bools = self.rows.take(self._chosen, seen)
+        return seen if flags.all() else seen[flags]
+
+    def shorten(self, found: Composites) -> None:
+        """Deaths that come from a leaf are up to date: nothing to do."""
+
+    def shorten_by_id(self, found: Composites) -> None:
+        """Bring deaths of ``found`` down to the present deaths of its rows of this stream."""
+        rows = self.rows
+        ids = found.ids[self.stream.alias]
+        pairs.shorten(found.deaths, ids, rows.deaths, rows.mask, rows.tail)
+
+    def delta_of_all(self) -> Composites:
+        """All living rows that may be in results, as one delta."""
+        ids = self.visible(self.rows.head)
+        return Composites(
+            {self.stream.alias: ids}, self.rows.take(BIRTH, ids), self.rows.take(DEATH, ids)
+        )
+
+    # -- expiry ------------------------------------------------------------------------------
+
+    def expire(self, before: int) -> tuple[Int64s, int] | None:
+        """Let go of rows whose death is before ``before``.
+
+        When rows had to be renumbered: the new number of each old row from the returned first one
+        on, -1 for those that are gone.
+        """
+        rows = self.rows
+        rows.tail = ring.first_alive(rows.deaths, rows.mask, rows.tail, rows.head, before)
+        renumbered = None
+        if rows.is_worth_a_check():
+            alive = ring.alive_rows(rows.deaths, rows.mask, rows.tail, rows.head, before)
+            if 2 * len(alive) < len(rows):
+                renumbered = self._pack(alive)
+            rows.note_alive(len(alive))
+        self.payload.drop_before(rows.tail)
+        rows.fit()
+        return renumbered
+
+    def _pack(self, alive: Int64s) -> tuple[Int64s, int]:
+        first, stop = self.rows.tail, self.rows.head
+        mapping = np.full(stop - first, -1, np.int64)
+        mapping[alive - first] = np.arange(stop, stop + len(alive))
+        self.payload.keep_only(alive, stop)
+        self.rows.keep_only(alive)
+        if self._partition is not None:
+            assert self._count is not None
+            self._partition.rebuild(self._count)
+        return mapping, first
+
+
+class _Partitions:
+    """The living rows of each partition of ``[PARTITION BY … ROWS n]``, as linked lists."""
+
+    def __init__(self, rows: Rows, stream: Stream) -> None:
+        assert isinstance(stream.window, RowsWindow)
+        self.rows = rows
+        self.by = list(stream.window.partition_by)
+        self._encoders = [encoder_for(stream.schema.field(name).type) for name in self.by]
+        self._interners = [Interner() if e.needs_interner else None for e in self._encoders]
+        self._tables = [PairTable() for _ in self.by]
+        self._partition = rows.add_column(np.int64)
+        self._later = rows.add_column(np.int64)
+        self._earlier = rows.add_column(np.int64)
+        self._victims = rows.add_column(np.int64)
+        self.oldest = np.full(64, -1, np.int64)
+        self.newest = np.full(64, -1, np.int64)
+        self.sizes = np.zeros(64, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        lists = self.oldest.nbytes + self.newest.nbytes + self.sizes.nbytes
+        interned = sum(i.nbytes for i in self._interners if i is not None)
+        return lists + interned + sum(t.nbytes for t in self._tables)
+
+    def of(self, columns: Mapping[str, pa.Array], count: int) -> Int64s:
+        """The partition of each row; NULLs form one."""
+        encoded = [
+            encoder.encode(columns[name], interner)
+            for name, encoder, interner in zip(
+                self.by, self._encoders, self._interners, strict=True
+            )
+        ]
+        partitions = group_ids(self._tables, encoded)
+        needed = int(partitions.max()) + 1 if count else 0
+        if needed > len(self.sizes):
+            size = 1 << (needed - 1).bit_length()
+            self.oldest = _extended(self.oldest, size, -1)
+            self.newest = _extended(self.newest, size, -1)
+            self.sizes = _extended(self.sizes, size, 0)
+        return partitions
+
+    def put(self, start: int, partitions: Int64s) -> None:
+        self.rows.put(self._partition, start, partitions)
+
+    def partition_of(self, rows: Int64s) -> Int64s:
+        return self.rows.take(self._partition, rows)
+
+    def kill(self, start: int, stop: int, count: int) -> None:
+        columns = self.rows.columns
+        lifespan.kill_by_partition(
+            columns[BIRTH],
+            columns[DEATH],
+            columns[self._later],
+            columns[self._victims],
+            columns[self._partition],
+            self.rows.mask,
+            start,
+            stop,
+            count,
+            self.oldest,
+            self.newest,
+            columns[self._earlier],
+            self.sizes,
+        )
+
+    def undo(self, head: int) -> None:
+        columns = self.rows.columns
+        lifespan.revive_by_partition(
+            columns[DEATH],
+            columns[self._later],
+            columns[self._victims],
+            columns[self._partition],
+            self.rows.mask,
+            head,
+            self.rows.head,
+            self.oldest,
+            self.newest,
+            columns[self._earlier],
+            self.sizes,
+        )
+
+    def rebuild(self, count: int) -> None:
+        """Link the rows anew after they were renumbered; all of them are alive."""
+        self.oldest[:] = -1
+        self.newest[:] = -1
+        self.sizes[:] = 0
+        self.kill(self.rows.tail, self.rows.head, count)
+
+
+def _with_partition(payload: Sequence[str], stream: Stream) -> list[str]:
+    """Partition columns are kept, so that a restart can put rows into their partitions again."""
+    by = stream.window.partition_by if isinstance(stream.window, RowsWindow) else ()
+    return list(dict.fromkeys([*payload, *by]))
+
+
+def _is_partitioned(stream: Stream) -> bool:
+    return isinstance(stream.window, RowsWindow) and bool(stream.window.partition_by)
+
+
+def _extended(values: Int64s, size: int, fill: int) -> Int64s:
+    larger = np.full(size, fill, np.int64)
+    larger[: len(values)] = values
+    return larger
+
+
+def _both(first: Bools | None, second: Bools) -> Bools:
+    return second if first is None else first & second

@@ -1,0 +1,89 @@
+"""What an engine has done and what it holds: plain nested dictionaries for people and hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from penstock.engine.clock import START, Clock
+from penstock.engine.intake import Batches
+from penstock.engine.join_tree import JoinTree
+from penstock.engine.output import Output
+from penstock.plan.notation import write
+from penstock.query.join_graph import JoinGraph
+
+Metrics: TypeAlias = dict[str, Any]
+
+
+class Counters:
+    """Counts since the start of the engine; late rows are where a person sees them."""
+
+    def __init__(self, sources: tuple[str, ...]) -> None:
+        self.pushes = 0
+        self.results = 0
+        self.rows = dict.fromkeys(sources, 0)
+        self.late = dict.fromkeys(sources, 0)
+        self.null_time = dict.fromkeys(sources, 0)
+
+    def count(self, taken: Batches, results: int) -> None:
+        self.pushes += 1
+        self.results += results
+        for counts, new in (
+            (self.rows, taken.seen),
+            (self.late, taken.late),
+            (self.null_time, taken.null_time),
+        ):
+            for source, number in new.items():
+                counts[source] += number
+
+
+def measure(
+    counters: Counters, trees: Sequence[JoinTree], output: Output, clock: Clock, graph: JoinGraph
+) -> Metrics:
+    """The metrics of an engine.
+
+    ``late`` and ``null_time`` are totals; per source they are under ``sources``. ``state`` has the
+    rows and bytes of every window and every stored join, ``joins`` what each join did.
+    """
+    windows = [leaf for tree in trees for leaf in tree.leaves.values()]
+    states = [state for tree in trees for state in tree.states]
+    interval = None if clock.watermark == START else clock.watermark
+    return {
+        "pushes": counters.pushes,
+        "rows": sum(counters.rows.values()),
+        "results": counters.results,
+        "late": sum(counters.late.values()),
+        "null_time": sum(counters.null_time.values()),
+        "watermark": None if graph.by_rows else interval,
+        "now": None if clock.now == START else clock.now,
+        "sources": {
+            source: {
+                "rows": counters.rows[source],
+                "late": counters.late[source],
+                "null_time": counters.null_time[source],
+            }
+            for source in counters.rows
+        },
+        "state": {
+            "bytes": sum(tree.nbytes for tree in trees) + output.nbytes,
+            "windows": {
+                leaf.stream.alias: {"rows": len(leaf.rows), "bytes": leaf.nbytes}
+                for leaf in windows
+            },
+            "joins": {
+                str(state.streams): {"rows": len(state.rows), "bytes": state.nbytes}
+                for state in states
+            },
+            "output": {"bytes": output.nbytes},
+        },
+        "joins": [
+            {
+                "plan": write(operator.node),
+                "made": operator.made,
+                "probes": sum(s.counts.probes for steps in operator.steps for _, s in steps),
+                "matches": sum(s.counts.matches for steps in operator.steps for _, s in steps),
+            }
+            for tree in trees
+            for operator in tree.operators
+        ],
+    }

@@ -1,0 +1,73 @@
+"""How an engine runs: one frozen object, validated once."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from penstock.engine.join_step import Algorithm
+from penstock.errors import OptionError
+
+_UNITS = {
+    "MILLISECOND": 1,
+    "SECOND": 1_000,
+    "MINUTE": 60_000,
+    "HOUR": 3_600_000,
+    "DAY": 86_400_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of :class:`~penstock.engine.engine.Engine`."""
+
+    feedback: str = "off"
+    overload: str = "exact"
+    lateness: int | None = None
+    """In milliseconds."""
+    join: Algorithm = "hash"
+
+    @classmethod
+    def of(cls, feedback: str, overload: str, lateness: Any, join: Any, limits: Any) -> Options:
+        """Check every value, and say what exists."""
+        _one_of("feedback", feedback, ("off",))
+        _one_of("overload", overload, ("exact",))
+        _one_of("join", join, get_args(Algorithm))
+        if limits is not None:
+            raise OptionError("limits are not supported by this version: leave them out")
+        return cls(feedback, overload, milliseconds("lateness", lateness), join)
+
+
+def milliseconds(name: str, value: Any) -> int | None:
+    """``value`` as milliseconds: an int, a timedelta, or a text such as ``"5 SECONDS"``."""
+    if value is None:
+        return None
+    if isinstance(value, datetime.timedelta):
+        whole: float = value / datetime.timedelta(milliseconds=1)
+    elif isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", value)
+        unit = match.group(2).upper().removesuffix("S") if match else ""
+        if match is None or unit not in _UNITS:
+            raise OptionError(
+                f"{name}={value!r} is not a duration; write for example '5 SECONDS' "
+                f"(units: {', '.join(u + 'S' for u in _UNITS)})"
+            )
+        whole = float(match.group(1)) * _UNITS[unit]
+    elif isinstance(value, int) and not isinstance(value, bool):
+        whole = value
+    else:
+        raise OptionError(
+            f"{name} is milliseconds, a timedelta or a text such as '5 SECONDS', not {value!r}"
+        )
+    if whole < 0 or whole != int(whole):
+        raise OptionError(f"{name}={value!r} must be a whole number of milliseconds, 0 or more")
+    return int(whole)
+
+
+def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise OptionError(
+            f"{name}={value!r} does not exist; choose from: {', '.join(map(repr, known))}"
+        )

@@ -1,0 +1,189 @@
+"""Rows: columns in a growing and shrinking ring, with hash indexes.
+
+The common ground of leaf windows and states of composites. A row has an ever-growing sequence
+number, a birth and a death; rows live from ``tail`` to ``head``. Every column is a numpy array of
+``capacity`` (a power of two) values. Columns and indexes are resized together. Appending never
+moves a row to another number, so :meth:`truncate` can take back what a failed push put in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.kernels import index as index_kernels
+from penstock.engine.kernels import ring
+
+Int64s = NDArray[np.int64]
+
+BIRTH = 0
+DEATH = 1
+SMALLEST = 64
+
+
+@dataclass(slots=True)
+class HashIndex:
+    """Chains of rows by the bucket of their key, which is column ``key`` of the rows."""
+
+    key: int
+    heads: NDArray[np.int64]
+    links: NDArray[np.int32]
+    shift: int
+
+
+class Rows:
+    """A ring of rows. Columns 0 and 1 are birth and death."""
+
+    def __init__(self) -> None:
+        self.capacity = SMALLEST
+        self.mask = SMALLEST - 1
+        self.tail = 0
+        self.head = 0
+        self.columns: list[NDArray[Any]] = []
+        self.indexes: list[HashIndex] = []
+        self._alive_at_check = 0
+        self.add_column(np.int64)
+        self.add_column(np.int64)
+
+    def __len__(self) -> int:
+        return self.head - self.tail
+
+    @property
+    def births(self) -> Int64s:
+        return self.columns[BIRTH]
+
+    @property
+    def deaths(self) -> Int64s:
+        return self.columns[DEATH]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by columns and indexes."""
+        return sum(c.nbytes for c in self.columns) + sum(
+            i.heads.nbytes + i.links.nbytes for i in self.indexes
+        )
+
+    def add_column(self, dtype: Any) -> int:
+        """A new column, zero in all rows; its number."""
+        self.columns.append(np.zeros(self.capacity, dtype))
+        return len(self.columns) - 1
+
+    def add_index(self, key: int) -> HashIndex:
+        """A new index on column ``key``, holding no rows."""
+        index = HashIndex(
+            key,
+            np.full(self.capacity, -1, np.int64),
+            np.full(self.capacity, index_kernels.ABSENT, np.int32),
+            65 - self.capacity.bit_length(),
+        )
+        self.indexes.append(index)
+        return index
+
+    def reserve(self, count: int) -> None:
+        """Make room for ``count`` more rows."""
+        needed = self.head - self.tail + count
+        if needed > self.capacity:
+            self._resize(1 << (needed - 1).bit_length())
+
+    def put(self, column: int, start: int, values: NDArray[Any]) -> None:
+        """Write ``values`` into ``column`` from row ``start`` on."""
+        ring.put(self.columns[column], self.mask, start, values)
+
+    def take(self, column: int, rows: Int64s) -> NDArray[Any]:
+        """The values of ``column`` in ``rows``."""
+        taken: NDArray[Any] = ring.take(self.columns[column], self.mask, rows)
+        return taken
+
+    def enter(self, start: int, stop: int, selected: Int64s | None = None) -> None:
+        """Put the rows ``start`` to ``stop`` (or only those ``selected``) into every index."""
+        for index in self.indexes:
+            keys = self.columns[index.key]
+            if selected is None:
+                index_kernels.insert_range(
+                    index.heads, index.links, keys, index.shift, self.mask, start, stop
+                )
+            else:
+                index_kernels.insert_selected(
+                    index.heads, index.links, keys, index.shift, self.mask, start, stop, selected
+                )
+
+    def truncate(self, head: int) -> None:
+        """Forget the rows from ``head`` on."""
+        for index in self.indexes:
+            index_kernels.remove_range(
+                index.heads,
+                index.links,
+                self.columns[index.key],
+                index.shift,
+                self.mask,
+                head,
+                self.head,
+            )
+        self.head = head
+
+    def fit(self) -> None:
+        """Give memory back when the ring is much too large."""
+        live = self.head - self.tail
+        if self.capacity > SMALLEST and live * 4 < self.capacity:
+            self._resize(max(SMALLEST, 1 << max(0, 2 * live - 1).bit_length()))
+
+    def keep_only(self, rows: Int64s) -> None:
+        """Renumber: the given rows (ascending) become the rows from the present head on."""
+        kept = [ring.take(column, self.mask, rows) for column in self.columns]
+        present = [index.links[rows & self.mask] for index in self.indexes]
+        self.tail = self.head
+        self.head += len(rows)
+        self._allocate(max(SMALLEST, 1 << max(0, 2 * len(rows) - 1).bit_length()))
+        for column, values in zip(self.columns, kept, strict=True):
+            ring.put(column, self.mask, self.tail, values)
+        for index, links in zip(self.indexes, present, strict=True):
+            entered = np.flatnonzero(links != index_kernels.ABSENT) + self.tail
+            index_kernels.insert_selected(
+                index.heads,
+                index.links,
+                self.columns[index.key],
+                index.shift,
+                self.mask,
+                self.tail,
+                self.head,
+                entered,
+            )
+
+    def is_worth_a_check(self) -> bool:
+        """Whether so many rows came since the last count that half of them may be dead."""
+        return len(self) > 2 * self._alive_at_check + SMALLEST
+
+    def note_alive(self, alive: int) -> None:
+        """Remember how many rows were alive at a count."""
+        self._alive_at_check = alive
+
+    def _allocate(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.mask = capacity - 1
+        self.columns = [np.zeros(capacity, column.dtype) for column in self.columns]
+        for index in self.indexes:
+            index.heads = np.full(capacity, -1, np.int64)
+            index.links = np.full(capacity, index_kernels.ABSENT, np.int32)
+            index.shift = 65 - capacity.bit_length()
+
+    def _resize(self, capacity: int) -> None:
+        old_columns, old_mask = self.columns, self.mask
+        old_links = [index.links for index in self.indexes]
+        self._allocate(capacity)
+        for old, new in zip(old_columns, self.columns, strict=True):
+            ring.move(old, old_mask, new, self.mask, self.tail, self.head)
+        for index, links in zip(self.indexes, old_links, strict=True):
+            index_kernels.rebuild(
+                index.heads,
+                index.links,
+                self.columns[index.key],
+                index.shift,
+                self.mask,
+                links,
+                old_mask,
+                self.tail,
+                self.head,
+            )

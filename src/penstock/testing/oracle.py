@@ -1,0 +1,375 @@
+"""The oracle: ``docs/notes/answers.md`` as code, by brute force.
+
+It keeps every tuple that was not late and recomputes the whole answer after each push: lifespans,
+then nested loops over the streams with each predicate checked as soon as its streams are bound,
+then what leaves in this push. It is slow, and shares nothing with the engine but the query model.
+
+Instants are integers (ticks, or places on the arrival line); the beginning and the end of time are
+the infinities. Where the note prescribes no order, rows with equal births (deaths, instants) come
+in the order of the loops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from penstock.errors import InputError
+from penstock.query.expression import GROUPED, Expression
+from penstock.query.join_graph import ARRIVAL, JoinGraph, Predicate, Stream
+from penstock.query.window import Range, Rows
+from penstock.testing.evaluate_aggregate import evaluate_aggregate
+from penstock.testing.evaluate_row import Row, evaluate
+from penstock.testing.python_values import canonical, python_values
+
+Instant: TypeAlias = int | float
+"""An integer, or one of the infinities."""
+
+AnswerRow = tuple[Any, ...]
+Batch: TypeAlias = pa.Table | pa.RecordBatch
+
+BEGINNING, END = -math.inf, math.inf
+TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """One input tuple. ``birth`` is its event time or its place."""
+
+    number: int
+    values: Mapping[str, Any]
+    birth: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A combination of one tuple per stream, with its row of the select list."""
+
+    numbers: tuple[int, ...]
+    row: Row
+    selected: AnswerRow
+    birth: Instant
+    death: Instant
+
+
+class Oracle:
+    """Runs ``graph`` by brute force; ``lateness`` in milliseconds.
+
+    ``late`` and ``null_time`` count the dropped tuples of each source. ``now`` and ``watermark``
+    are instants; there is no watermark while it is at the beginning of time. ``instants`` are those
+    by which the rows of the last push were ordered: rows with one instant may come in any order.
+    """
+
+    def __init__(self, graph: JoinGraph, lateness: int | None = None) -> None:
+        if (graph.is_grouped and graph.minus) or any(block.is_grouped for block in graph.minus):
+            raise NotImplementedError("EXCEPT together with GROUP BY has no meaning yet")
+        self.graph = graph
+        self.lateness = lateness
+        self.now: Instant = BEGINNING
+        self.watermark: Instant = BEGINNING
+        self.instants: list[Instant] = []
+        self._by_source: dict[str, Stream] = {
+            stream.source: stream for block in graph.blocks for stream in block.streams
+        }
+        self.late: dict[str, int] = dict.fromkeys(graph.sources, 0)
+        self.null_time: dict[str, int] = dict.fromkeys(graph.sources, 0)
+        self._arrived: dict[str, list[Arrived]] = {source: [] for source in graph.sources}
+        self._newest: dict[str, Instant] = {
+            source: BEGINNING for source, s in self._by_source.items() if not s.is_static
+        }
+        self._numbers = 0
+        self._places = 0
+        self._loaded = False
+        self._finished = False
+        self._truths: dict[tuple[int, tuple[int, ...]], bool] = {}
+        self._select_lists: dict[tuple[int, tuple[int, ...]], AnswerRow] = {}
+        self._verdicts: dict[tuple[int, ...], bool] = {}
+        self._gone: set[tuple[int, ...]] = set()
+        self._settled: Instant | None = None
+        self._settled_rows: dict[Hashable, AnswerRow] = {}
+
+    def push(self, batches: Mapping[str, Batch], watermark: int | None = None) -> list[AnswerRow]:
+        """Take ``batches`` in, and give the rows that leave in this push, in order.
+
+        ``watermark`` is the host's own, in milliseconds of event time.
+        """
+        self._take(batches)
+        if not self.graph.by_rows:
+            lateness = (self.lateness or 0) * self.graph.ticks_per_millisecond
+            own = min(self._newest.values(), default=BEGINNING) - lateness
+            self.watermark = max(self.watermark, own)
+            if watermark is not None:
+                self.watermark = max(self.watermark, watermark * self.graph.ticks_per_millisecond)
+        return self._leaving()
+
+    def finish(self) -> list[AnswerRow]:
+        """No more tuples come: give the rows that still leave."""
+        self._finished = True
+        self.now = self.watermark = END
+        return self._in_order([]) if self.graph.emission == "rstream" else self._leaving()
+
+    # What comes in
+
+    def _take(self, batches: Mapping[str, Batch]) -> None:
+        if self._finished:
+            raise InputError("finish() was called: no more batches can be pushed")
+        for source, batch in batches.items():
+            if source not in self._by_source:
+                raise InputError(f"unknown stream {source!r}, expected one of {self.graph.sources}")
+            for name in self._by_source[source].schema.names:
+                if name not in batch.schema.names:
+                    raise InputError(f"a batch of {source!r} has no column {name!r}")
+        tables = {
+            source: batches[source]
+            for source in self.graph.sources
+            if source in batches and batches[source].num_rows
+        }
+        for source, table in tables.items():
+            if self._by_source[source].is_static:
+                if self._loaded:
+                    raise InputError(f"rows of the static relation {source!r} after a stream's")
+                for values in self._rows(source, table):
+                    self._add(source, values, BEGINNING)
+        streams = {s: t for s, t in tables.items() if not self._by_source[s].is_static}
+        if self.graph.by_rows:
+            self._take_in_arrival_order(streams)
+        else:
+            self._take_by_event_time(streams)
+        self._loaded = self._loaded or bool(streams)
+
+    def _take_by_event_time(self, tables: Mapping[str, Batch]) -> None:
+        watermark = self.watermark
+        for source, table in tables.items():
+            times = self._times(self._by_source[source], table)
+            for values, time in zip(self._rows(source, table), times, strict=True):
+                if time is None:
+                    self.null_time[source] += 1
+                elif time < watermark:
+                    self.late[source] += 1
+                else:
+                    self._add(source, values, time)
+                    self._newest[source] = max(self._newest[source], time)
+                    self.now = max(self.now, time)
+
+    def _take_in_arrival_order(self, tables: Mapping[str, Batch]) -> None:
+        incoming = []
+        for rank, (source, table) in enumerate(tables.items()):
+            if ARRIVAL in table.schema.names:
+                keys = python_values(table.column(ARRIVAL))
+            else:
+                keys = self._times(self._by_source[source], table)
+            rows = self._rows(source, table)
+            for position, (values, key) in enumerate(zip(rows, keys, strict=True)):
+                first = BEGINNING if key is None else key
+                incoming.append(((first, rank, position), source, values))
+        for _, source, values in sorted(incoming, key=lambda item: item[0]):
+            self._places += 1
+            self._add(source, values, self._places)
+            self.now = self._places
+
+    def _add(self, source: str, values: Mapping[str, Any], birth: Instant) -> None:
+        self._numbers += 1
+        self._arrived[source].append(Arrived(self._numbers, values, birth))
+
+    def _rows(self, source: str, table: Batch) -> list[dict[str, Any]]:
+        names = self._by_source[source].schema.names
+        columns = [python_values(table.column(name)) for name in names]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def _times(self, stream: Stream, table: Batch) -> list[int | None]:
+        """The event times of ``table`` in ticks; all None where the stream has none."""
+        if stream.event_time is None:
+            return [None] * table.num_rows
+        kind = stream.schema.field(stream.event_time).type
+        unit = kind.unit if pa.types.is_timestamp(kind) else "ms"
+        ticks = 1_000 * self.graph.ticks_per_millisecond // TICKS_PER_SECOND[unit]
+        values = python_values(table.column(stream.event_time))
+        return [None if value is None else value * ticks for value in values]
+
+    # Lifespans and results
+
+    def _lifespans(self, stream: Stream) -> list[tuple[Arrived, Instant]]:
+        """The tuples of ``stream`` with their deaths."""
+        arrived = self._arrived[stream.source]
+        window = stream.window
+        if isinstance(window, Range):
+            length = window.milliseconds * self.graph.ticks_per_millisecond
+            return [(a, a.birth + length) for a in arrived]
+        if not isinstance(window, Rows):
+            return [(a, END) for a in arrived]
+        partitions: dict[Hashable, list[Arrived]] = {}
+        for a in arrived:
+            key = canonical(tuple(a.values[name] for name in window.partition_by))
+            partitions.setdefault(key, []).append(a)
+        lifespans: list[tuple[Arrived, Instant]] = []
+        for members in partitions.values():
+            for i, a in enumerate(members):
+                killer = i + window.count
+                lifespans.append((a, members[killer].birth - 1 if killer < len(members) else END))
+        return lifespans
+
+    def _results(self, block: JoinGraph) -> list[Result]:
+        """All results of ``block`` among the tuples so far."""
+        members = [self._lifespans(stream) for stream in block.streams]
+        bound: set[str] = set()
+        checks: list[list[Predicate]] = []
+        for alias in block.aliases:
+            before = frozenset(bound)
+            bound.add(alias)
+            checks.append(
+                [
+                    p
+                    for p in block.predicates
+                    if p.streams <= bound and (not before or not p.streams <= before)
+                ]
+            )
+
+        def bind(chosen: dict[str, Arrived], birth: Instant, death: Instant) -> Iterator[Result]:
+            depth = len(chosen)
+            if depth == len(members):
+                row = {alias: arrived.values for alias, arrived in chosen.items()}
+                numbers = tuple(arrived.number for arrived in chosen.values())
+                yield Result(numbers, row, self._selected(block, numbers, row), birth, death)
+                return
+            alias = block.aliases[depth]
+            for arrived, dies in members[depth]:
+                latest, earliest = max(birth, arrived.birth), min(death, dies)
+                if latest <= earliest:
+                    extended = {**chosen, alias: arrived}
+                    if all(self._is_true(p, extended) for p in checks[depth]):
+                        yield from bind(extended, latest, earliest)
+
+        return list(bind({}, BEGINNING, END))
+
+    def _selected(self, block: JoinGraph, numbers: tuple[int, ...], row: Row) -> AnswerRow:
+        """The select list of ``block``, empty if it is grouped; remembered as well."""
+        key = (id(block), numbers)
+        if key not in self._select_lists:
+            items = () if block.is_grouped else block.select
+            self._select_lists[key] = _values([item.expression for item in items], row)
+        return self._select_lists[key]
+
+    def _is_true(self, predicate: Predicate, chosen: Mapping[str, Arrived]) -> bool:
+        """Whether ``predicate`` is true; remembered, since values never change."""
+        numbers = tuple(chosen[alias].number for alias in sorted(predicate.streams))
+        key = (id(predicate), numbers)
+        if key not in self._truths:
+            row = {alias: chosen[alias].values for alias in predicate.streams}
+            self._truths[key] = evaluate(predicate.expression, row) is True
+        return self._truths[key]
+
+    # What leaves
+
+    def _leaving(self) -> list[AnswerRow]:
+        results = self._results(self.graph)
+        if self.graph.is_grouped:
+            return self._leaving_groups(results)
+        removers: dict[Hashable, list[Result]] = {}
+        for block in self.graph.minus:
+            for s in self._results(block):
+                removers.setdefault(canonical(s.selected), []).append(s)
+
+        def equals(r: Result) -> list[Result]:
+            """The results of later blocks that are equal to ``r``; NULL equals nothing."""
+            return [] if None in r.selected else removers.get(canonical(r.selected), [])
+
+        leaving: list[tuple[Instant, AnswerRow]] = []
+        for r in results:
+            removed = any(s.birth <= r.birth <= s.death for s in equals(r))
+            later = [s.birth - 1 for s in equals(r) if s.birth > r.birth]
+            death = min([r.death, *later])
+            if self.graph.emission == "rstream":
+                if not removed and r.birth <= self.now <= death:
+                    leaving.append((r.birth, r.selected))
+            elif r.numbers not in self._gone and self._is_decided(r.birth):
+                verdict = self._verdicts.setdefault(r.numbers, not removed)
+                at, due = r.birth, True
+                if self.graph.emission == "dstream":
+                    at, due = death, death < self.now and self._is_decided(death)
+                if verdict and due:
+                    self._gone.add(r.numbers)
+                    leaving.append((at, r.selected))
+        return self._in_order(leaving)
+
+    def _in_order(self, leaving: list[tuple[Instant, AnswerRow]]) -> list[AnswerRow]:
+        leaving.sort(key=lambda pair: pair[0])
+        self.instants = [instant for instant, _ in leaving]
+        return [row for _, row in leaving]
+
+    def _is_decided(self, instant: Instant) -> bool:
+        """Whether nothing that comes later can change what EXCEPT does at ``instant``."""
+        at_once = not self.graph.minus or self.lateness is None or self.graph.by_rows
+        return at_once or self.watermark > instant
+
+    def _leaving_groups(self, results: Sequence[Result]) -> list[AnswerRow]:
+        if self.graph.emission == "rstream":
+            rows = self._rows_at(self.now, results).values()
+            return self._in_order([(self.now, row) for row in rows])
+        until = self.now
+        if self.lateness is not None and not self.graph.by_rows:
+            if self.watermark == BEGINNING:
+                return self._in_order([])
+            until = self.watermark - 1
+        instants = {r.birth for r in results} | {r.death + 1 for r in results if r.death < END}
+        instants = {t for t in instants if t <= until}
+        if self._settled is not None:
+            instants = {t for t in instants if t > self._settled} | {self._settled}
+        leaving: list[tuple[Instant, AnswerRow]] = []
+        for instant in sorted(instants):
+            before, after = self._settled_rows, self._rows_at(instant, results)
+            old, new = (before, after) if self.graph.emission == "istream" else (after, before)
+            leaving.extend(
+                (instant, row)
+                for group, row in new.items()
+                if group not in old or canonical(old[group]) != canonical(row)
+            )
+            self._settled_rows = after
+        self._settled = until
+        return self._in_order(leaving)
+
+    def _rows_at(self, instant: Instant, results: Iterable[Result]) -> dict[Hashable, AnswerRow]:
+        """The grouped relation at ``instant``: group to row."""
+        groups: dict[Hashable, list[Result]] = {}
+        for r in results:
+            if r.birth <= instant <= r.death:
+                groups.setdefault(canonical(_values(self.graph.group_by, r.row)), []).append(r)
+        rows = {}
+        for group, members in groups.items():
+            columns: dict[str, Any] = {}
+            for i, value in enumerate(_values(self.graph.group_by, members[0].row)):
+                columns[f"$group{i}"] = value
+            for i, aggregate in enumerate(self.graph.aggregates):
+                argument = aggregate.argument
+                columns[f"$aggregate{i}"] = evaluate_aggregate(
+                    aggregate,
+                    [None if argument is None else evaluate(argument, r.row) for r in members],
+                )
+            row = {GROUPED: columns}
+            rows[group] = tuple(evaluate(item.expression, row) for item in self.graph.select)
+        return rows
+
+
+def answer(
+    graph: JoinGraph,
+    batches_list: Iterable[Mapping[str, Batch]],
+    lateness: int | None = None,
+    finish: bool = True,
+) -> Counter[Hashable]:
+    """The whole answer to ``batches_list``, pushed one after another, as a multiset.
+
+    Rows are in their canonical form (:func:`penstock.testing.python_values.canonical`).
+    """
+    oracle = Oracle(graph, lateness)
+    rows = [row for batches in batches_list for row in oracle.push(batches)]
+    if finish:
+        rows.extend(oracle.finish())
+    return Counter(canonical(row) for row in rows)
+
+
+def _values(expressions: Iterable[Expression], row: Row) -> tuple[Any, ...]:
+    return tuple(evaluate(expression, row) for expression in expressions)
