@@ -81,6 +81,7 @@ class Engine:
         self._started = False
         self._counters = Counters(tuple(self._intake.sources))
         self._broken = False
+        self._finished = False
 
     def _roots(self) -> list[Node]:
         """The tree of each block of the query, in the order of the query."""
@@ -160,10 +161,14 @@ class Engine:
     def finish(self) -> pa.Table:
         """No more tuples will come: what was waiting for time to pass leaves now."""
         self._check_usable()
+        if self.query.emission == "rstream":
+            self._finished = True
+            return self.schema.empty_table()
         nothing = Batches({}, {}, {}, {}, {}, 0)
         end = Clock(now=END, watermark=END, strict=self._strict)
         table = self._process(nothing, end)
         self._counters.count(nothing, len(table))
+        self._finished = True
         return table
 
     def metrics(self) -> Metrics:
@@ -183,6 +188,8 @@ class Engine:
     # -- a push ------------------------------------------------------------------------------
 
     def _check_usable(self) -> None:
+        if self._finished:
+            raise PenstockError("finish() was called: this engine takes no more batches")
         if self._broken:
             raise PenstockError(
                 "the engine was interrupted while it let go of old state; "

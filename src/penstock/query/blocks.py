@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pyarrow as pa
 from sqlglot import exp
 
 from penstock.errors import QueryError
@@ -44,7 +43,7 @@ from penstock.query.resolve import (
     qualifier_of,
 )
 from penstock.query.scope import Scope, matching
-from penstock.query.select_list import select_list
+from penstock.query.select_list import select_list, subtracted_list
 from penstock.query.sources import (
     Sources,
     by_rows,
@@ -58,39 +57,49 @@ from penstock.query.types import TypeMismatch, is_comparable
 
 
 def graph_of(query: Query, sources: Sources, text: str, *, cross_products: bool) -> JoinGraph:
+    """The join graph of ``query``."""
     refuse_repeated_aliases(query, text)
     rows = by_rows(query, text)
     scopes = [Scope(text, streams_of_block(b, sources, text, rows=rows)) for b in query.blocks]
-    graphs = [
-        _block(block, scope, cross_products=cross_products)
-        for block, scope in zip(query.blocks, scopes, strict=True)
-    ]
-    unit = time_unit(tuple(s for scope in scopes for s in scope.streams))
-    graphs = [replace(g, emission=query.emission, time_unit=unit) for g in graphs]
-    if len(graphs) > 1:
-        graphs = _aligned(graphs, query, text)
+    graphs: list[JoinGraph] = []
+    for block, scope in zip(query.blocks, scopes, strict=True):
+        predicates = _predicates(block, scope)
+        if not cross_products:
+            _refuse_cross_product(block, scope, predicates)
+        graph = JoinGraph(text, scope.streams, predicates, (), query.emission)
+        if len(query.blocks) > 1:
+            _refuse_grouping(block, text)
+        if graphs:
+            names = graphs[0].schema.names
+            graphs.append(replace(graph, select=subtracted_list(block.items, scope, names)))
+        else:
+            graphs.append(_selected(graph, block, scope))
+    graphs = _aligned(graphs, query, text)
+    unit = time_unit(tuple(stream for graph in graphs for stream in graph.streams))
+    graphs = [replace(graph, time_unit=unit) for graph in graphs]
     return replace(graphs[0], minus=tuple(graphs[1:]))
 
 
-def _block(block: Block, scope: Scope, *, cross_products: bool) -> JoinGraph:
-    predicates = _predicates(block, scope)
-    if not cross_products:
-        _refuse_cross_product(block, scope, predicates)
-    grouped = bool(block.group_by) or any(has_aggregate(i.expression) for i in block.items)
-    if not grouped:
-        select = select_list(block.items, scope, Resolver(scope))
-        return JoinGraph(scope.text, scope.streams, predicates, select)
+def _selected(graph: JoinGraph, block: Block, scope: Scope) -> JoinGraph:
+    """``graph`` with its select list, grouped or not."""
+    if not _grouping(block):
+        return replace(graph, select=select_list(block.items, scope, Resolver(scope)))
     keys = [_group_key(key, block, scope) for key in block.group_by]
     resolver = GroupedResolver(scope, tuple(dict.fromkeys(keys)))
     select = select_list(block.items, scope, resolver)
-    return JoinGraph(
-        scope.text,
-        scope.streams,
-        predicates,
-        select,
+    return replace(
+        graph,
+        select=select,
         group_by=tuple(resolver.group_by),
         aggregates=tuple(resolver.aggregates),
     )
+
+
+def _grouping(block: Block) -> Span | None:
+    """Where ``block`` groups: its GROUP BY, or its first aggregate."""
+    if block.group_span:
+        return block.group_span
+    return next((item.span for item in block.items if has_aggregate(item.expression)), None)
 
 
 # ---- WHERE and ON ----------------------------------------------------------------------------
@@ -215,57 +224,49 @@ def _item_meant(node: exp.Expr, block: Block, scope: Scope) -> Item | None:
 # ---- EXCEPT ----------------------------------------------------------------------------------
 
 
+def _refuse_grouping(block: Block, text: str) -> None:
+    place = _grouping(block)
+    if place:
+        raise QueryError(
+            "EXCEPT and grouping cannot stand in one query",
+            text,
+            *place,
+            "group the answer of EXCEPT in a query of its own",
+        )
+
+
 def _aligned(graphs: list[JoinGraph], query: Query, text: str) -> list[JoinGraph]:
-    """The blocks with the columns of all of them in common types."""
-    first = graphs[0]
-    for graph, block in zip(graphs, query.blocks, strict=True):
-        if graph.is_grouped:
+    """The blocks of EXCEPT, with each column in a type common to all of them."""
+    if len(graphs) == 1:
+        return graphs
+    columns = [
+        _aligned_column([graph.select[position] for graph in graphs], position, query, text)
+        for position in range(len(graphs[0].select))
+    ]
+    return [
+        replace(graph, select=tuple(column[number] for column in columns))
+        for number, graph in enumerate(graphs)
+    ]
+
+
+def _aligned_column(
+    column: list[SelectItem], position: int, query: Query, text: str
+) -> list[SelectItem]:
+    expressions = [item.expression for item in column]
+    for number in range(1, len(column)):
+        try:
+            kind = typed.common(expressions[: number + 1])
+            if not is_comparable(kind):
+                raise TypeMismatch(f"{expressions[0]} ({kind}) cannot be compared")
+        except TypeMismatch as mismatch:
+            items = query.blocks[number].items
+            exact = len(items) == len(query.blocks[0].items) and position < len(items)
+            first, last = (items[position],) * 2 if exact else (items[0], items[-1])
             raise QueryError(
-                "EXCEPT and GROUP BY cannot stand in one query",
+                f"EXCEPT compares column {column[0].name}: {mismatch.message}",
                 text,
-                *(block.group_span or _first_aggregate(block)),
-                "group the answer of EXCEPT in a query of its own",
-            )
-        if len(graph.select) != len(first.select):
-            raise QueryError(
-                f"this side of EXCEPT has {_columns(len(graph.select))}, "
-                f"the first one {_columns(len(first.select))}",
-                text,
-                block.items[0].span[0],
-                block.items[-1].span[1],
-                "both sides select the same number of columns",
-            )
-    columns = [list(g.select) for g in graphs]
-    for position in range(len(first.select)):
-        column = [select[position] for select in columns]
-        kind = _common(column, query, text)
-        for select in columns:
-            item = select[position]
-            select[position] = SelectItem(item.name, typed.convert(item.expression, kind))
-    return [replace(g, select=tuple(c)) for g, c in zip(graphs, columns, strict=True)]
-
-
-def _common(column: list[SelectItem], query: Query, text: str) -> pa.DataType:
-    try:
-        kind = typed.common([item.expression for item in column])
-        if is_comparable(kind):
-            return kind
-        mismatch = TypeMismatch(f"{column[0].expression} ({kind}) cannot be compared")
-    except TypeMismatch as found:
-        mismatch = found
-    block = query.blocks[1]
-    raise QueryError(
-        f"EXCEPT compares column {column[0].name}: {mismatch.message}",
-        text,
-        block.items[0].span[0],
-        block.items[-1].span[1],
-        mismatch.hint,
-    )
-
-
-def _columns(count: int) -> str:
-    return f"{count} column" + ("" if count == 1 else "s")
-
-
-def _first_aggregate(block: Block) -> Span:
-    return next(item.span for item in block.items if has_aggregate(item.expression))
+                first.span[0],
+                last.span[1],
+                mismatch.hint,
+            ) from None
+    return [SelectItem(item.name, typed.convert(item.expression, kind)) for item in column]

@@ -179,7 +179,6 @@ class CQL(Dialect):
 
     class Parser(parser.Parser):
         EQUALITY: ClassVar = {TokenType.EQ: exp.EQ, TokenType.NEQ: exp.NEQ}
-        BITWISE: ClassVar = {}
         TERM: ClassVar = {TokenType.DASH: exp.Sub, TokenType.PLUS: exp.Add}
         FACTOR: ClassVar = {
             TokenType.MOD: exp.Mod,
@@ -194,7 +193,6 @@ class CQL(Dialect):
             kind: parser.Parser.RANGE_PARSERS[kind]
             for kind in (TokenType.BETWEEN, TokenType.IN, TokenType.IS, TokenType.LIKE)
         }
-        JSON_OPERATORS: ClassVar = {}
 
         # ---- the query -------------------------------------------------------------------------
 
@@ -516,6 +514,14 @@ class CQL(Dialect):
             assert found is not None  # atoms never come back empty
             return found
 
+        def _parse_bitwise(self) -> exp.Expr | None:
+            return self._parse_term()  # there are no operators on bits
+
+        def _parse_at_time_zone(self, this: exp.Expr | None) -> exp.Expr | None:
+            if self._word() == "AT" and self._next.text.upper() == "TIME":
+                self._fail("AT TIME ZONE is not supported", hint="CAST(x AS TIMESTAMP_NTZ) is UTC")
+            return this
+
         def _parse_unary(self) -> exp.Expr | None:
             start = self._curr
             node = super()._parse_unary()
@@ -703,8 +709,10 @@ class CQL(Dialect):
             negated = self._match(TokenType.NOT)
             if self._at(TokenType.DISTINCT):
                 self._fail(
-                    "IS DISTINCT FROM is not supported",
-                    hint="write a = b OR (a IS NULL AND b IS NULL)",
+                    f"IS {'NOT ' if negated else ''}DISTINCT FROM is not supported",
+                    hint="write a = b OR (a IS NULL AND b IS NULL)"
+                    if negated
+                    else "write a <> b, and test for NULL with IS NULL",
                 )
             if not self._match(TokenType.NULL):
                 self._unexpected("NULL after IS", "for example A.x IS NOT NULL")

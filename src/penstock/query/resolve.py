@@ -74,7 +74,9 @@ class Resolver:
 
     def expression(self, node: exp.Expr) -> Expression:
         """``node`` with names and types resolved, or a :class:`~penstock.errors.QueryError`."""
-        resolve = self._METHODS[type(node)]
+        resolve = self._METHODS.get(type(node))
+        if resolve is None:
+            raise self.scope.error("this expression is not supported", span_of(node))
         try:
             return resolve(self, node)
         except TypeMismatch as mismatch:

@@ -111,9 +111,9 @@ def refuse_repeated_aliases(query: Query, text: str) -> None:
         for item in block.streams:
             alias = item.alias.text
             if alias in seen:
-                where = "in FROM" if seen[alias] == number else "on both sides of EXCEPT"
+                where = "twice in FROM" if seen[alias] == number else "on both sides of EXCEPT"
                 raise QueryError(
-                    f"{alias} stands twice {where}",
+                    f"{alias} stands {where}",
                     text,
                     *item.alias.span,
                     f"give each a name of its own, such as {item.source.text} AS {alias}2",

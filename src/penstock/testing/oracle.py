@@ -215,33 +215,24 @@ class Oracle:
 
     def _results(self, block: JoinGraph) -> list[Result]:
         """All results of ``block`` among the tuples so far."""
-        members = [self._lifespans(stream) for stream in block.streams]
-        bound: set[str] = set()
-        checks: list[list[Predicate]] = []
-        for alias in block.aliases:
-            before = frozenset(bound)
-            bound.add(alias)
-            checks.append(
-                [
-                    p
-                    for p in block.predicates
-                    if p.streams <= bound and (not before or not p.streams <= before)
-                ]
-            )
+        order = _binding_order(block)
+        members = {s.alias: self._lifespans(s) for s in block.streams}
+        checks: dict[str, list[Predicate]] = {alias: [] for alias in order}
+        for p in block.predicates:
+            checks[max(p.streams, key=order.index, default=order[0])].append(p)
 
         def bind(chosen: dict[str, Arrived], birth: Instant, death: Instant) -> Iterator[Result]:
-            depth = len(chosen)
-            if depth == len(members):
+            if len(chosen) == len(order):
+                numbers = tuple(chosen[alias].number for alias in block.aliases)
                 row = {alias: arrived.values for alias, arrived in chosen.items()}
-                numbers = tuple(arrived.number for arrived in chosen.values())
                 yield Result(numbers, row, self._selected(block, numbers, row), birth, death)
                 return
-            alias = block.aliases[depth]
-            for arrived, dies in members[depth]:
+            alias = order[len(chosen)]
+            for arrived, dies in members[alias]:
                 latest, earliest = max(birth, arrived.birth), min(death, dies)
                 if latest <= earliest:
                     extended = {**chosen, alias: arrived}
-                    if all(self._is_true(p, extended) for p in checks[depth]):
+                    if all(self._is_true(p, extended) for p in checks[alias]):
                         yield from bind(extended, latest, earliest)
 
         return list(bind({}, BEGINNING, END))
@@ -369,6 +360,20 @@ def answer(
     if finish:
         rows.extend(oracle.finish())
     return Counter(canonical(row) for row in rows)
+
+
+def _binding_order(block: JoinGraph) -> list[str]:
+    """The aliases of ``block``, each after one that a predicate links it to where there is one."""
+    order: list[str] = []
+    while len(order) < len(block.streams):
+        rest = [alias for alias in block.aliases if alias not in order]
+        linked = [
+            alias
+            for alias in rest
+            if any(alias in p.streams and p.streams & set(order) for p in block.predicates)
+        ]
+        order.append((linked or rest)[0])
+    return order
 
 
 def _values(expressions: Iterable[Expression], row: Row) -> tuple[Any, ...]:
