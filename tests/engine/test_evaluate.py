@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -132,32 +132,31 @@ Batch = dict[str, pa.Array]
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> Batch:
-    """Two columns of each type, of one length, each with an offset of its own."""
+def cases(draw: st.DrawFn, type: pa.DataType, depth: int) -> tuple[Expression, Batch, int]:
+    """An expression, its columns (each with an offset of its own), and their length."""
+    expression = draw(expressions(type, depth))
     length = draw(st.integers(0, 5))
-    result = {}
-    for type, values in VALUES.items():
-        for copy in (0, 1):
-            options = st.sampled_from([*values, None] if draw(st.booleans()) else values)
-            cells = draw(st.lists(options, min_size=length, max_size=length))
-            skip = draw(st.sampled_from([0, 1, 9]))
-            padded = pa.array([None] * skip + cells + values[:1], type)
-            result[column(type, copy).name] = padded.slice(skip, length)
-    return result
+    batch = {}
+    for c in columns_of(expression):
+        values = VALUES[c.type]
+        options = st.sampled_from([*values, None] if draw(st.booleans()) else values)
+        cells = draw(st.lists(options, min_size=length, max_size=length))
+        skip = draw(st.sampled_from([0, 1, 9]))
+        padded = pa.array([None] * skip + cells + values[:1], c.type)
+        batch[c.name] = padded.slice(skip, length)
+    return expression, batch, length
 
 
-def length_of(batch: Batch) -> int:
-    return len(next(iter(batch.values())))
-
-
-def agree(expression: Expression, batch: Batch) -> None:
-    length = length_of(batch)
+def agree(expression: Expression, batch: Batch, length: int) -> None:
+    """Both evaluators give the same, or both fail."""
 
     def lookup(c: Column) -> pa.Array:
         return batch[c.name]
 
     cells = {c.name: python_values(batch[c.name]) for c in columns_of(expression)}
     expected: list[Any] | None = []
+    got: pa.Array | None = None
+    problem: InputError | None = None
     try:
         for i in range(length):
             row = {"A": {name: values[i] for name, values in cells.items()}}
@@ -167,16 +166,13 @@ def agree(expression: Expression, batch: Batch) -> None:
     try:
         got = compile(expression)(lookup, length)
     except InputError as error:
-        assert expected is None, f"{expression}: {error}"
-        assert "cannot compute" in str(error)
-        with pytest.raises(InputError):
-            evaluate(expression, lookup, length)
+        problem = error
+    if problem is not None:
+        assert expected is None, f"{expression}: {problem}"
+        assert "cannot compute" in str(problem)
         return
     if expected is None:
-        # AND and OR look at rows only where they must; the twin looks everywhere. A column that
-        # is not read because of a constant NULL cannot fail either.
-        lazy = any(isinstance(e, And | Or | Constant | Function) for e in walk(expression))
-        assert lazy or pa.types.is_decimal(expression.type) or _has_float_to_decimal(expression)
+        assert any(map(may_be_skipped, walk(expression))), expression
         return
     assert isinstance(got, pa.Array)
     assert got.type == expression.type
@@ -188,27 +184,31 @@ def agree(expression: Expression, batch: Batch) -> None:
         assert inverse.tolist() == [e is False for e in expected]
 
 
-def _has_float_to_decimal(expression: Expression) -> bool:
-    return any(
-        isinstance(e, Cast) and pa.types.is_decimal(e.type) and pa.types.is_floating(e.operand.type)
-        for e in walk(expression)
-    )
+def may_be_skipped(node: Expression) -> bool:
+    """Whether an error below or in ``node``, which the twin always sees, may stay unseen."""
+    match node:
+        case And() | Or() | Constant(value=None) | Function(name="coalesce"):
+            return True
+        case Cast(type=type, operand=operand):
+            # NaN as a decimal is NULL.
+            return bool(pa.types.is_decimal(type) and pa.types.is_floating(operand.type))
+    return False
 
 
 @pytest.mark.parametrize("type", list(VALUES), ids=str)
 def test_agrees_with_the_oracle(type: pa.DataType) -> None:
-    @settings(derandomize=True, max_examples=120, deadline=None, database=None)
-    @given(expressions(type, 2), batches())
-    def run(expression: Expression, batch: Batch) -> None:
-        agree(expression, batch)
+    @settings(derandomize=True, max_examples=150, deadline=None, database=None)
+    @given(cases(type, 2))
+    def run(case: tuple[Expression, Batch, int]) -> None:
+        agree(*case)
 
     run()
 
 
-@settings(derandomize=True, max_examples=200, deadline=None, database=None)
-@given(expressions(BOOL, 3), batches())
-def test_conditions_agree_with_the_oracle(expression: Expression, batch: Batch) -> None:
-    agree(expression, batch)
+@settings(derandomize=True, max_examples=250, deadline=None, database=None)
+@given(cases(BOOL, 3))
+def test_conditions_agree_with_the_oracle(case: tuple[Expression, Batch, int]) -> None:
+    agree(*case)
 
 
 @pytest.mark.parametrize("type", list(VALUES), ids=str)
@@ -222,10 +222,10 @@ def test_all_pairs_of_values(type: pa.DataType, operator: Any) -> None:
         left.name: pa.array([x for x, _ in pairs], type),
         right.name: pa.array([y for _, y in pairs], type),
     }
-    agree(Comparison(BOOL, operator, left, right), batch)
+    agree(Comparison(BOOL, operator, left, right), batch, len(pairs))
     for value in values:
-        agree(Comparison(BOOL, operator, left, Constant(type, value)), batch)
-        agree(Comparison(BOOL, operator, Constant(type, value), right), batch)
+        agree(Comparison(BOOL, operator, left, Constant(type, value)), batch, len(pairs))
+        agree(Comparison(BOOL, operator, Constant(type, value), right), batch, len(pairs))
 
 
 def run(expression: Expression, **columns: pa.Array) -> list[Any]:
@@ -341,10 +341,9 @@ def test_a_guard_protects_what_is_right_of_it() -> None:
     assert run(negated, **batch) == [True, False, True, True]
     with pytest.raises(InputError, match="division by zero"):
         run(And(BOOL, GUARDED.operands[::-1]), **batch)
+    null_leaves_it_open = And(BOOL, (Constant(BOOL, None), GUARDED.operands[1]))
     with pytest.raises(InputError, match="division by zero"):
-        # NULL on the left leaves the answer open.
-        unknown = And(BOOL, (Constant(BOOL, None), GUARDED.operands[1]))
-        run(unknown, **batch)
+        run(null_leaves_it_open, **batch)
 
 
 def test_a_guard_works_for_columns_without_a_take_kernel() -> None:
@@ -558,7 +557,7 @@ def test_decimals_to_doubles_are_rounded_once(unscaled: list[int], scale: int) -
 @pytest.mark.parametrize("operator", "+-*/%")
 def test_decimal_arithmetic(type: pa.DataType, operator: Any) -> None:
     step = Decimal(1).scaleb(-type.scale)
-    largest = (10**type.precision - 1) * step
+    largest = Decimal("9" * type.precision).scaleb(-type.scale, Context(prec=50))
     values = [step, -step, step * 3, step * 7, Decimal(1), Decimal(-2), largest, step * 0]
     left, right = x(type), y(type)
     node = Arithmetic(type, operator, left, right)

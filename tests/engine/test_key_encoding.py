@@ -184,7 +184,7 @@ def test_nothing_and_nothing_but_null(type: pa.DataType) -> None:
 
 def test_texts_without_a_data_buffer() -> None:
     offsets = pa.py_buffer(np.zeros(3, np.int32).tobytes())
-    array = pa.Array.from_buffers(pa.string(), 2, [None, offsets, None])
+    array = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"")])
     keys, validity = encoder_for(array.type).encode(array, Interner())
     assert validity is None
     assert keys.tolist() == [0, 0]

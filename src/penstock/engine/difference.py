@@ -178,29 +178,32 @@ class Difference:
         self._store(removing)
         held = concatenate([self._held, new]) if len(self._held) else new
         decided = np.concatenate([self._decided, np.zeros(len(new), np.bool_)])
+        if self._by_rows and self._emission != "istream":
+            held = Composites(held.ids, held.births, held.deaths.copy())
+            self._tree.shorten(held)
+        if self._emission == "rstream":
+            return self._snapshot(held, clock)
         held, decided, fresh = self._decide(held, decided, clock)
         if self._emission == "istream":
             leaving = held.pick(np.flatnonzero(fresh))
             stay = ~decided
             self._staged = (held.pick(np.flatnonzero(stay)), decided[stay])
             return leaving, leaving.births
+        # An instant is over when it is settled: `settled` itself is, under a declared lateness;
+        # without one, `now` still goes on.
+        over = clock.settled + 1 if clock.strict else clock.now
         deaths = self._deaths(held)
-        if self._emission == "dstream":
-            # An instant is over when it is settled: `settled` itself is, under a declared
-            # lateness; without one, `now` still goes on.
-            over = clock.settled + 1 if clock.strict else clock.now
-            gone = decided & (deaths < over)
-            leaving = held.pick(np.flatnonzero(gone))
-            self._staged = (held.pick(np.flatnonzero(~gone)), decided[~gone])
-            return leaving, deaths[gone]
-        partner = self._has_partner(held) & ~decided
-        shown = ~partner & (held.births <= clock.now) & (clock.now <= deaths)
-        stay = (
-            held.deaths >= min(clock.now, clock.watermark) if clock.strict else deaths >= clock.now
-        )
-        self._staged = (held.pick(np.flatnonzero(stay)), decided[stay])
-        leaving = held.pick(np.flatnonzero(shown))
-        return leaving, leaving.births
+        gone = decided & (deaths < over)
+        leaving = held.pick(np.flatnonzero(gone))
+        self._staged = (held.pick(np.flatnonzero(~gone)), decided[~gone])
+        return leaving, deaths[gone]
+
+    def _snapshot(self, held: Composites, clock: Clock) -> tuple[Composites, Int64s]:
+        """RSTREAM: what is in the answer now, by all that is known. Nothing is ever decided."""
+        stay = ~self._has_partner(held) & (self._deaths(held) >= clock.now)
+        living = held.pick(np.flatnonzero(stay))
+        self._staged = (living, np.zeros(len(living), np.bool_))
+        return living, living.births
 
     def _store(self, removing: Sequence[Composites]) -> None:
         for remover, composites in zip(self._removers, removing, strict=True):
@@ -217,9 +220,6 @@ class Difference:
         self, held: Composites, decided: Bools, clock: Clock
     ) -> tuple[Composites, Bools, Bools]:
         """Drop those with a partner at birth whose birth is settled; mark the others decided."""
-        if self._by_rows and self._emission != "istream":
-            held = Composites(held.ids, held.births, held.deaths.copy())
-            self._tree.shorten(held)
         ripe = ~decided & (held.births <= clock.settled)
         if not clock.strict:
             ripe = ~decided

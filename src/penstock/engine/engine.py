@@ -147,7 +147,9 @@ class Engine:
         self._check_usable()
         late_before = None if self.query.by_rows else self._clock.watermark
         taken = self._intake.take(batches, late_before, self._place, not self._started)
-        newest = {**self._newest, **taken.newest}
+        newest = dict(self._newest)
+        for source, instant in taken.newest.items():
+            newest[source] = max(instant, newest.get(source, instant))
         clock = self._advanced(newest, taken, watermark)
         table = self._process(taken, clock)
         self._newest = newest

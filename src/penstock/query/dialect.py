@@ -750,6 +750,8 @@ class CQL(Dialect):
                 self._unexpected(what)
             if not token.text:
                 self._fail("a name cannot be empty")
+            if self._at(TokenType.VAR) and not token.text.replace("$", "_").isidentifier():
+                self._fail(f"{token.text!r} is not a name", hint="quote a name of other characters")
             self._advance()
             quoted = token.token_type == TokenType.IDENTIFIER
             return self._mark(exp.Identifier(this=token.text, quoted=quoted), token)

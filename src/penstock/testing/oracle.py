@@ -98,7 +98,7 @@ class Oracle:
 
         ``watermark`` is the host's own, in milliseconds of event time.
         """
-        self._take(batches)
+        self.take(batches)
         if not self.graph.by_rows:
             lateness = (self.lateness or 0) * self.graph.ticks_per_millisecond
             own = min(self._newest.values(), default=BEGINNING) - lateness
@@ -115,7 +115,8 @@ class Oracle:
 
     # What comes in
 
-    def _take(self, batches: Mapping[str, Batch]) -> None:
+    def take(self, batches: Mapping[str, Batch]) -> None:
+        """Take ``batches`` in without asking what leaves."""
         if self._finished:
             raise InputError("finish() was called: no more batches can be pushed")
         for source, batch in batches.items():
@@ -213,13 +214,14 @@ class Oracle:
                 lifespans.append((a, members[killer].birth - 1 if killer < len(members) else END))
         return lifespans
 
-    def _results(self, block: JoinGraph) -> list[Result]:
+    def results(self, block: JoinGraph) -> Iterator[Result]:
         """All results of ``block`` among the tuples so far."""
         order = _binding_order(block)
         members = {s.alias: self._lifespans(s) for s in block.streams}
-        checks: dict[str, list[Predicate]] = {alias: [] for alias in order}
+        checks: dict[str, list[tuple[Predicate, list[str]]]] = {alias: [] for alias in order}
         for p in block.predicates:
-            checks[max(p.streams, key=order.index, default=order[0])].append(p)
+            streams = sorted(p.streams, key=order.index)
+            checks[streams[-1] if streams else order[0]].append((p, streams))
 
         def bind(chosen: dict[str, Arrived], birth: Instant, death: Instant) -> Iterator[Result]:
             if len(chosen) == len(order):
@@ -232,10 +234,10 @@ class Oracle:
                 latest, earliest = max(birth, arrived.birth), min(death, dies)
                 if latest <= earliest:
                     extended = {**chosen, alias: arrived}
-                    if all(self._is_true(p, extended) for p in checks[alias]):
+                    if all(self._is_true(p, streams, extended) for p, streams in checks[alias]):
                         yield from bind(extended, latest, earliest)
 
-        return list(bind({}, BEGINNING, END))
+        return bind({}, BEGINNING, END)
 
     def _selected(self, block: JoinGraph, numbers: tuple[int, ...], row: Row) -> AnswerRow:
         """The select list of ``block``, empty if it is grouped; remembered as well."""
@@ -245,34 +247,38 @@ class Oracle:
             self._select_lists[key] = _values([item.expression for item in items], row)
         return self._select_lists[key]
 
-    def _is_true(self, predicate: Predicate, chosen: Mapping[str, Arrived]) -> bool:
+    def _is_true(
+        self, predicate: Predicate, streams: Sequence[str], chosen: Mapping[str, Arrived]
+    ) -> bool:
         """Whether ``predicate`` is true; remembered, since values never change."""
-        numbers = tuple(chosen[alias].number for alias in sorted(predicate.streams))
-        key = (id(predicate), numbers)
+        key = (id(predicate), tuple([chosen[alias].number for alias in streams]))
         if key not in self._truths:
-            row = {alias: chosen[alias].values for alias in predicate.streams}
+            row = {alias: chosen[alias].values for alias in streams}
             self._truths[key] = evaluate(predicate.expression, row) is True
         return self._truths[key]
 
     # What leaves
 
     def _leaving(self) -> list[AnswerRow]:
-        results = self._results(self.graph)
+        results = list(self.results(self.graph))
         if self.graph.is_grouped:
             return self._leaving_groups(results)
         removers: dict[Hashable, list[Result]] = {}
         for block in self.graph.minus:
-            for s in self._results(block):
+            for s in self.results(block):
                 removers.setdefault(canonical(s.selected), []).append(s)
 
         def equals(r: Result) -> list[Result]:
             """The results of later blocks that are equal to ``r``; NULL equals nothing."""
-            return [] if None in r.selected else removers.get(canonical(r.selected), [])
+            if not removers or None in r.selected:
+                return []
+            return removers.get(canonical(r.selected), [])
 
         leaving: list[tuple[Instant, AnswerRow]] = []
         for r in results:
-            removed = any(s.birth <= r.birth <= s.death for s in equals(r))
-            later = [s.birth - 1 for s in equals(r) if s.birth > r.birth]
+            equal = equals(r)
+            removed = any(s.birth <= r.birth <= s.death for s in equal)
+            later = [s.birth - 1 for s in equal if s.birth > r.birth]
             death = min([r.death, *later])
             if self.graph.emission == "rstream":
                 if not removed and r.birth <= self.now <= death:

@@ -3,8 +3,10 @@
 A query starts from a shape (chain, star, clique, tree) over its streams; each edge becomes one or
 more predicates, then come predicates over one and over three streams, the windows and the select
 list. From all that follows how often two keys must be equal for a case to have results, and thus
-how much more frequent the first value of each key has to be than the others. Every source has the columns ``id`` (unique), ``v``, ``w`` (small integers), ``d`` (double),
-``s`` (string) and its event time, and gets key columns ``k0``, ``k1``, … as edges need them.
+how much more frequent the first value of each key has to be than the others.
+
+Every source has the columns ``id`` (unique), ``v``, ``w`` (small integers), ``d`` (double), ``s``
+(string) and its event time, and gets key columns ``k0``, ``k1``, … as edges need them.
 """
 
 from __future__ import annotations

@@ -1,0 +1,209 @@
+"""What is to happen to results: who enters the relation when, and who leaves it when.
+
+Results are the columns of an int64 matrix whose rows mean one thing each: birth, death, group, and
+what the aggregates need. An agenda holds such columns until an instant has come.
+
+:class:`Agenda` has them in chunks, each sorted by the row ``due``. Who is due is a prefix of each
+chunk, and chunks of like size are merged, as in a binary counter: a push costs what it adds and
+takes, times a logarithm, and not what is held.
+
+:class:`ArrivalAgenda` is for the arrival line, where a death becomes known only when it happens. It
+is looked through as a whole. Its entries have numbers that stay the same until :meth:`pack`.
+
+Both stage their changes: ``take`` and ``add`` show nothing until ``commit``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+BIRTH, DEATH, GROUP, MASK = range(4)
+"""The rows that every entry has. Bits of MASK say which arguments are not NULL."""
+
+_SMALLEST = 64
+
+
+class Agenda:
+    """Entries of ``width`` rows that wait for the instant in their row ``due``."""
+
+    def __init__(self, width: int, due: int) -> None:
+        self._due = due
+        self._nobody = np.empty((width, 0), np.int64)
+        self._chunks: list[Int64s] = []
+        self._heads: list[int] = []
+        self._cuts: list[int] = []
+        self._added = self._nobody
+
+    def __len__(self) -> int:
+        return sum(c.shape[1] - h for c, h in zip(self._chunks, self._heads, strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(chunk.nbytes for chunk in self._chunks)
+
+    def take(self, until: int) -> Int64s:
+        """Who is due at ``until`` or before."""
+        parts: list[Int64s] = []
+        cuts: list[int] = []
+        for chunk, head in zip(self._chunks, self._heads, strict=True):
+            due = chunk[self._due]
+            cut = head
+            if due[head] <= until:
+                cut += int(due[head:].searchsorted(until, side="right"))
+                parts.append(chunk[:, head:cut])
+            cuts.append(cut)
+        self._cuts = cuts
+        return joined(parts) if parts else self._nobody
+
+    def add(self, entries: Int64s) -> None:
+        """Let ``entries`` wait. Called after :meth:`take`, once."""
+        if entries.shape[1] > 1:
+            entries = entries[:, np.argsort(entries[self._due], kind="stable")]
+        self._added = entries
+
+    def commit(self) -> None:
+        chunks: list[Int64s] = []
+        heads: list[int] = []
+        for chunk, cut in zip(self._chunks, self._cuts, strict=True):
+            size = chunk.shape[1]
+            if cut == size:
+                continue
+            if 2 * cut > size:
+                chunk, cut = chunk[:, cut:].copy(), 0
+            chunks.append(chunk)
+            heads.append(cut)
+        if self._added.shape[1]:
+            chunks.append(self._added)
+            heads.append(0)
+            while len(chunks) > 1:
+                last, before = chunks[-1].shape[1] - heads[-1], chunks[-2].shape[1] - heads[-2]
+                if before > 2 * last:
+                    break
+                both = np.concatenate([chunks[-2][:, heads[-2] :], chunks[-1][:, heads[-1] :]], 1)
+                chunks[-2:] = [both[:, np.argsort(both[self._due], kind="stable")]]
+                heads[-2:] = [0]
+        self._chunks, self._heads = chunks, heads
+        self.rollback()
+
+    def rollback(self) -> None:
+        self._cuts = list(self._heads)
+        self._added = self._nobody
+
+    def entries(self) -> Iterator[Int64s]:
+        """Everything that waits, as views that may be written to (but not their row ``due``)."""
+        for chunk, head in zip(self._chunks, self._heads, strict=True):
+            yield chunk[:, head:]
+
+
+class ArrivalAgenda:
+    """Entries that wait for their death, which may still come nearer."""
+
+    def __init__(self, width: int, ids: Mapping[str, int]) -> None:
+        self._ids = dict(ids)
+        self._entries = np.empty((width, _SMALLEST), np.int64)
+        self._count = 0
+        self._gone = np.zeros(_SMALLEST, np.bool_)
+        self._gone_count = 0
+        self._shortened: Int64s | None = None
+        self._due = np.empty(0, np.int64)
+        self._added = np.empty((width, 0), np.int64)
+
+    def __len__(self) -> int:
+        return self._count - self._gone_count
+
+    @property
+    def nbytes(self) -> int:
+        return self._entries.nbytes + self._gone.nbytes
+
+    @property
+    def next_number(self) -> int:
+        """The number that the first of the entries added next will have."""
+        return self._count
+
+    @property
+    def deaths(self) -> Int64s:
+        """The deaths by the number of the entry, as far as they are known."""
+        if self._shortened is not None:
+            return self._shortened
+        return self._entries[DEATH, : self._count]
+
+    def shorten(self, refresh: Callable[[dict[str, Int64s], Int64s], None]) -> None:
+        """Let ``refresh`` lower the deaths to those of the leaf rows. Staged as well."""
+        deaths = self._entries[DEATH, : self._count].copy()
+        refresh({a: self._entries[row, : self._count] for a, row in self._ids.items()}, deaths)
+        self._shortened = deaths
+
+    def take(self, until: int) -> Int64s:
+        """Who dies at ``until`` or before."""
+        deaths = self.deaths
+        self._due = np.flatnonzero((deaths <= until) & ~self._gone[: self._count])
+        taken: Int64s = self._entries[:, self._due]
+        taken[DEATH] = deaths[self._due]
+        return taken
+
+    def add(self, entries: Int64s) -> None:
+        """Let ``entries`` wait. Called after :meth:`take`, once."""
+        self._added = entries
+
+    def commit(self) -> None:
+        if self._shortened is not None:
+            self._entries[DEATH, : self._count] = self._shortened
+        self._gone[self._due] = True
+        self._gone_count += len(self._due)
+        more = self._added.shape[1]
+        if self._count + more > self._entries.shape[1]:
+            self._resize(1 << (self._count + more - 1).bit_length())
+        self._entries[:, self._count : self._count + more] = self._added
+        self._gone[self._count : self._count + more] = False
+        self._count += more
+        self.rollback()
+
+    def rollback(self) -> None:
+        self._shortened = None
+        self._due = self._due[:0]
+        self._added = self._added[:, :0]
+
+    def pack(self) -> Int64s | None:
+        """Make room if half of the entries are gone; then the new numbers, -1 for who is gone."""
+        if 2 * self._gone_count <= max(self._count, _SMALLEST):
+            return None
+        kept = np.flatnonzero(~self._gone[: self._count])
+        numbers = np.full(self._count, -1, np.int64)
+        numbers[kept] = np.arange(len(kept))
+        self._entries[:, : len(kept)] = self._entries[:, kept]
+        self._count, self._gone_count = len(kept), 0
+        self._gone[:] = False
+        if 4 * self._count < self._entries.shape[1]:
+            self._resize(max(_SMALLEST, 1 << (2 * self._count).bit_length()))
+        return numbers
+
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
+        """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``; -1 where it is gone."""
+        if alias not in self._ids:
+            return
+        ids = self._entries[self._ids[alias], : self._count]
+        known = (ids >= first) & (ids < first + len(mapping))
+        ids[known] = mapping[ids[known] - first]
+        ids[~known] = -1
+
+    def entries(self) -> Iterator[Int64s]:
+        """Everything that waits, as views that may be written to."""
+        yield self._entries[:, : self._count]
+
+    def _resize(self, capacity: int) -> None:
+        entries = np.empty((len(self._entries), capacity), np.int64)
+        entries[:, : self._count] = self._entries[:, : self._count]
+        gone = np.zeros(capacity, np.bool_)
+        gone[: self._count] = self._gone[: self._count]
+        self._entries, self._gone = entries, gone
+
+
+def joined(parts: list[Int64s]) -> Int64s:
+    """The columns of all ``parts``, of which there is at least one."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
