@@ -64,7 +64,7 @@ class Agenda:
     def add(self, entries: Int64s) -> None:
         """Let ``entries`` wait. Called after :meth:`take`, once."""
         if entries.shape[1] > 1:
-            entries = entries[:, np.argsort(entries[self._due], kind="stable")]
+            entries = picked(entries, np.argsort(entries[self._due], kind="stable"))
         self._added = entries
 
     def commit(self) -> None:
@@ -86,7 +86,7 @@ class Agenda:
                 if before > 2 * last:
                     break
                 both = np.concatenate([chunks[-2][:, heads[-2] :], chunks[-1][:, heads[-1] :]], 1)
-                chunks[-2:] = [both[:, np.argsort(both[self._due], kind="stable")]]
+                chunks[-2:] = [picked(both, np.argsort(both[self._due], kind="stable"))]
                 heads[-2:] = [0]
         self._chunks, self._heads = chunks, heads
         self.rollback()
@@ -143,7 +143,7 @@ class ArrivalAgenda:
         """Who dies at ``until`` or before."""
         deaths = self.deaths
         self._due = np.flatnonzero((deaths <= until) & ~self._gone[: self._count])
-        taken: Int64s = self._entries[:, self._due]
+        taken = picked(self._entries, self._due)
         taken[DEATH] = deaths[self._due]
         return taken
 
@@ -176,7 +176,7 @@ class ArrivalAgenda:
         kept = np.flatnonzero(~self._gone[: self._count])
         numbers = np.full(self._count, -1, np.int64)
         numbers[kept] = np.arange(len(kept))
-        self._entries[:, : len(kept)] = self._entries[:, kept]
+        self._entries[:, : len(kept)] = picked(self._entries, kept)
         self._count, self._gone_count = len(kept), 0
         self._gone[:] = False
         if 4 * self._count < self._entries.shape[1]:
@@ -207,3 +207,8 @@ class ArrivalAgenda:
 def joined(parts: list[Int64s]) -> Int64s:
     """The columns of all ``parts``, of which there is at least one."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def picked(entries: Int64s, positions: Int64s) -> Int64s:
+    """The columns at ``positions``, copied."""
+    return np.take(entries, positions, axis=1)

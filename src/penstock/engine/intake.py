@@ -68,12 +68,18 @@ class Intake:
         for block in graph.blocks:
             for stream in block.streams:
                 streams.setdefault(stream.source, []).append(stream)
+        self._layouts: dict[str, tuple[pa.Schema, list[tuple[str, int, pa.DataType | None]]]] = {}
         self.sources = {
             name: _Source(
                 name,
                 each[0].schema,
-                next((s.event_time for s in each if not s.is_static), None),
-                tuple(dict.fromkeys(c for s in each for c in needed[s.alias])),
+                each[0].event_time,
+                tuple(
+                    dict.fromkeys(
+                        [c for s in each for c in needed[s.alias]]
+                        + ([each[0].event_time] if each[0].event_time is not None else [])
+                    )
+                ),
                 all(s.is_static for s in each),
             )
             for name, each in streams.items()
@@ -116,11 +122,11 @@ class Intake:
     def _by_event_time(
         self, source: _Source, batch: Batch, watermark: int | None, taken: Batches
     ) -> None:
-        columns = {name: self._column(source, batch, name) for name in source.columns}
+        columns = self._columns(source, batch)
         if source.is_static:
             taken.rows[source.name] = _static(columns, len(batch))
             return
-        times, keep = self._times(source, batch, taken)
+        times, keep = self._times(source, columns, taken)
         if watermark is not None and len(times):
             on_time = times >= watermark
             if keep is not None:
@@ -132,7 +138,7 @@ class Intake:
         if keep is not None:
             order = np.flatnonzero(keep)
             times = times[order]
-        if not ring.is_sorted(times):
+        if len(times) > 1 and not ring.is_sorted(times):
             by_time = np.argsort(times, kind="stable")
             times = times[by_time]
             order = by_time if order is None else order[by_time]
@@ -154,7 +160,7 @@ class Intake:
         sort_keys: list[Int64s] = []
         kept: list[tuple[_Source, dict[str, pa.Array], Int64s | None]] = []
         for source, batch in ordered:
-            columns = {name: self._column(source, batch, name) for name in source.columns}
+            columns = self._columns(source, batch)
             if source.is_static:
                 taken.rows[source.name] = _static(columns, len(batch))
                 continue
@@ -164,7 +170,7 @@ class Intake:
                 keys = _integers(source, batch, ARRIVAL)
                 keep = None
             else:
-                keys, keep = self._times(source, batch, taken)
+                keys, keep = self._times(source, columns, taken)
             order = None if keep is None else np.flatnonzero(keep)
             sort_keys.append(keys if order is None else keys[order])
             kept.append((source, columns, order))
@@ -187,7 +193,7 @@ class Intake:
         taken.places = len(everyone)
 
     def _times(
-        self, source: _Source, batch: Batch, taken: Batches
+        self, source: _Source, columns: Mapping[str, pa.Array], taken: Batches
     ) -> tuple[Int64s, NDArray[np.bool_] | None]:
         """Event times in ticks, and which rows have one (None: all)."""
         name = source.event_time
@@ -196,7 +202,7 @@ class Intake:
                 f"the batch of {source.name} has neither a column {ARRIVAL!r} nor an event time "
                 "to put its rows in order"
             )
-        column = self._column(source, batch, name)
+        column = columns[name]
         keep = None
         if column.null_count:
             keep = column.is_valid().to_numpy(zero_copy_only=False)
@@ -205,9 +211,10 @@ class Intake:
         if pa.types.is_timestamp(column.type):
             if column.type.unit != self._unit:
                 column = _cast(source, column, pa.timestamp(self._unit, column.type.tz))
-            times = column.view(pa.int64()).to_numpy()
-            return np.array(times), keep
-        times = _cast(source, column, pa.int64()).to_numpy()
+            return np.array(column.view(pa.int64()).to_numpy()), keep
+        if column.type != pa.int64():
+            column = _cast(source, column, pa.int64())
+        times = column.to_numpy()
         if self._ticks != 1 and len(times):
             limit = _FARTHEST // self._ticks
             if times.max() > limit or times.min() < -limit:
@@ -218,31 +225,42 @@ class Intake:
             return times * self._ticks, keep
         return np.array(times), keep
 
-    def _column(self, source: _Source, batch: Batch, name: str) -> pa.Array:
-        """Column ``name`` of a batch, in one piece and of the declared type."""
-        try:
-            column = batch.column(name)
-        except KeyError:
-            have = ", ".join(batch.schema.names) or "none"
-            if batch.schema.names.count(name) > 1:
+    def _columns(self, source: _Source, batch: Batch) -> dict[str, pa.Array]:
+        """The columns that the query reads, in one piece and of the declared types."""
+        layout = self._layouts.get(source.name)
+        if layout is None or not (layout[0] is batch.schema or layout[0].equals(batch.schema)):
+            layout = self._layouts[source.name] = (batch.schema, self._layout(source, batch))
+        columns = {}
+        for name, position, expected in layout[1]:
+            column = batch.column(position)
+            if isinstance(column, pa.ChunkedArray):
+                column = _in_one_piece(column)
+            columns[name] = column if expected is None else column.cast(expected)
+        return columns
+
+    def _layout(self, source: _Source, batch: Batch) -> list[tuple[str, int, pa.DataType | None]]:
+        """Name and position of each column that is read, and the type if it has to be cast."""
+        layout = []
+        for name in source.columns:
+            position = batch.schema.get_field_index(name)
+            if position < 0:
+                have = ", ".join(batch.schema.names) or "none"
+                if batch.schema.names.count(name) > 1:
+                    raise InputError(
+                        f"the batch of {source.name} has more than one column {name!r}"
+                    )
                 raise InputError(
-                    f"the batch of {source.name} has more than one column {name!r}"
-                ) from None
-            raise InputError(
-                f"the batch of {source.name} has no column {name!r}; its columns are: {have}"
-            ) from None
-        expected = source.schema.field(name).type
-        if isinstance(column, pa.ChunkedArray):
-            column = (
-                column.chunk(0)
-                if column.num_chunks == 1
-                else pa.concat_arrays(column.chunks)
-                if column.num_chunks
-                else pa.nulls(0, column.type)
-            )
-        if column.type != expected:
-            return _converted(source, name, column, expected)
-        return column
+                    f"the batch of {source.name} has no column {name!r}; its columns are: {have}"
+                )
+            found, expected = batch.schema.field(position).type, source.schema.field(name).type
+            plain = found.value_type if pa.types.is_dictionary(found) else found
+            if found != expected and not (_is_text(expected) and _is_text(plain)):
+                raise InputError(
+                    f"column {name!r} of {source.name} is of type {found}; "
+                    f"the query was given {expected}"
+                )
+            layout.append((name, position, None if found == expected else expected))
+        return layout
 
     def _unknown(self, name: Any) -> InputError:
         known = ", ".join(self.sources)
@@ -262,24 +280,20 @@ def _as_batch(name: str, batch: Any) -> Batch:
     )
 
 
-def _text_like(type_: pa.DataType) -> bool:
+def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    """Strings in any layout: they may come in another than declared."""
     is_text = (
         pa.types.is_string(type_)
         or pa.types.is_large_string(type_)
         or pa.types.is_string_view(type_)
     )
     return bool(is_text)
-
-
-def _converted(source: _Source, name: str, column: pa.Array, expected: pa.DataType) -> pa.Array:
-    """The same strings in another layout; anything else is refused."""
-    found = column.type
-    plain = found.value_type if pa.types.is_dictionary(found) else found
-    if _text_like(expected) and _text_like(plain):
-        return column.cast(plain).cast(expected) if plain is not found else column.cast(expected)
-    raise InputError(
-        f"column {name!r} of {source.name} is of type {found}; the query was given {expected}"
-    )
 
 
 def _cast(source: _Source, column: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -292,7 +306,7 @@ def _cast(source: _Source, column: pa.Array, type_: pa.DataType) -> pa.Array:
 def _integers(source: _Source, batch: Batch, name: str) -> Int64s:
     column = batch.column(name)
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        column = _in_one_piece(column)
     if column.null_count:
         raise InputError(f"column {name!r} of {source.name} must not be NULL")
     if pa.types.is_timestamp(column.type):

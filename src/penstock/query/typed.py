@@ -159,7 +159,7 @@ def _number_arithmetic(
 def _time_arithmetic(
     symbol: ArithmeticOperator, left: Expression, right: Expression
 ) -> Expression | None:
-    if symbol == "+" and family(left.type) is Family.DURATION:
+    if symbol == "+" and family(right.type) in (Family.TIMESTAMP, Family.DATE):
         left, right = right, left
     families = family(left.type), family(right.type)
     if families[0] is Family.DATE:

@@ -1,0 +1,105 @@
+"""Arrow arrays from what the engine computes with: the inverse of ``key_encoding``.
+
+Keys of ordered types determine their values (up to Spark's equality: -0.0 comes back as 0.0). Byte
+strings come back from their bytes. Wide decimals are ordered as byte strings too, when written with
+the highest byte first and the sign bit flipped (:func:`ordered_bytes`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.engine.key_encoding import bytes_of
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
+
+_TOP_BIT = np.int64(-(2**63))
+_LOW_BITS = np.int64(2**63 - 1)
+_SIGN = np.uint8(0x80)
+
+
+def fixed_width(type: pa.DataType, values: NDArray[Any], valid: Bools | None) -> pa.Array:
+    """An array over ``values``, which are laid out as ``type`` has them."""
+    length = len(values)
+    return pa.Array.from_buffers(type, length, [_bitmap(valid), _buffer(values)])
+
+
+def from_keys(type: pa.DataType, keys: Int64s, valid: Bools | None) -> pa.Array:
+    """The values of ``type`` whose keys are ``keys``; NULL where ``valid`` is false."""
+    types = pa.types
+    if types.is_null(type):
+        return pa.nulls(len(keys), type)
+    if types.is_boolean(type):
+        bits = np.packbits(keys != 0, bitorder="little")
+        return pa.Array.from_buffers(type, len(keys), [_bitmap(valid), _buffer(bits)])
+    if types.is_floating(type):
+        bits = keys ^ ((keys >> 63) & _LOW_BITS)
+        return fixed_width(type, bits.view(np.float64).astype(type.to_pandas_dtype()), valid)
+    if types.is_uint64(type):
+        return fixed_width(type, keys ^ _TOP_BIT, valid)
+    if types.is_decimal(type) and type.bit_width > 64:
+        return fixed_width(type, _extended(keys, type.byte_width // 8), valid)
+    if type.bit_width == 64:
+        return fixed_width(type, np.ascontiguousarray(keys), valid)
+    return fixed_width(type, keys.astype(f"i{type.bit_width // 8}"), valid)
+
+
+def from_bytes(type: pa.DataType, data: Bytes, offsets: Int64s, valid: Bools | None) -> pa.Array:
+    """The values of a string or binary ``type``, or of a wide decimal, from their bytes."""
+    types = pa.types
+    length = len(offsets) - 1
+    if types.is_decimal(type) or types.is_fixed_size_binary(type):
+        width = type.byte_width
+        values = np.zeros((length, width), np.uint8)
+        values[np.diff(offsets) > 0] = data.reshape(-1, width)
+        if types.is_decimal(type):
+            values[:, 0] ^= _SIGN
+            values = values[:, ::-1]
+        return fixed_width(type, values, valid)
+    if types.is_large_string(type) or types.is_large_binary(type):
+        buffers = [_bitmap(valid), _buffer(offsets), _buffer(data)]
+        return pa.Array.from_buffers(type, length, buffers)
+    if types.is_string(type) or types.is_binary(type):
+        if offsets[-1] < 2**31:
+            buffers = [_bitmap(valid), _buffer(offsets.astype(np.int32)), _buffer(data)]
+            return pa.Array.from_buffers(type, length, buffers)
+    is_text = types.is_string(type) or types.is_string_view(type)
+    large = pa.large_string() if is_text else pa.large_binary()
+    return from_bytes(large, data, offsets, valid).cast(type)
+
+
+def ordered_bytes(array: pa.Array) -> tuple[Bytes, Int64s]:
+    """The bytes of ``array``, so that their order is that of the values."""
+    if not pa.types.is_decimal(array.type):
+        return bytes_of(array)
+    width = array.type.byte_width
+    data, offsets = bytes_of(array)
+    if len(data) == 0:
+        return data, offsets
+    values = data[offsets[0] : offsets[-1]].reshape(-1, width)[:, ::-1].copy()
+    values[:, 0] ^= _SIGN
+    return values.reshape(-1), offsets - offsets[0]
+
+
+def _extended(keys: Int64s, words: int) -> Int64s:
+    """``keys`` as signed integers of ``words`` words."""
+    wide = np.empty((len(keys), words), np.int64)
+    wide[:, 0] = keys
+    wide[:, 1:] = (keys >> 63)[:, None]
+    return wide
+
+
+def _bitmap(valid: Bools | None) -> pa.Buffer | None:
+    if valid is None or valid.all():
+        return None
+    return _buffer(np.packbits(valid, bitorder="little"))
+
+
+def _buffer(values: NDArray[Any]) -> pa.Buffer:
+    return pa.py_buffer(np.ascontiguousarray(values))
