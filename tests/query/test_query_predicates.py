@@ -27,7 +27,7 @@ LINKED = " AND A.id = B.id AND B.id = C.id"
         ("A.x = B.x + C.x", [], ["A.x = (B.x + C.x)"]),
         ("A.x - B.x = 0", [], ["(A.x - B.x) = 0"]),
         ("A.x < B.x", [], ["A.x < B.x"]),
-        ("A.x = B.x OR A.y = 1", [], ["(A.x = B.x OR A.y = 1)"]),
+        ("(A.x = B.x OR A.y = 1)", [], ["(A.x = B.x OR A.y = 1)"]),
         ("A.x BETWEEN B.x AND C.x", [], ["A.x >= B.x", "A.x <= C.x"]),
         ("A.x BETWEEN B.x AND B.x AND TRUE", [], ["A.x >= B.x", "A.x <= B.x"]),
         ("NOT (A.x < 1 OR A.y = 2)", [], ["A.x >= 1", "A.y <> 2"]),

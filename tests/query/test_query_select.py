@@ -88,7 +88,7 @@ def test_refused_select(select: str, place: str, says: str) -> None:
 def test_emission(query: str, emission: str) -> None:
     graph = accept(query)
     assert {block.emission for block in graph.blocks} == {emission}
-    assert [item.name for item in graph.select][0] in ("x", "id", "m")
+    assert graph.select[0].name in ("x", "id", "m")
 
 
 # ---- GROUP BY ----------------------------------------------------------------------------------

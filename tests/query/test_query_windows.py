@@ -161,9 +161,7 @@ def test_rows_need_only_an_arrival_column() -> None:
 
 def test_event_time_by_stream() -> None:
     schemas = {"A": WIDE, "B": NARROW}
-    graph = parse(
-        "SELECT A.x FROM A [NOW], B WHERE A.x = B.x", schemas, {"A": "zoned", "B": None}
-    )
+    graph = parse("SELECT A.x FROM A [NOW], B WHERE A.x = B.x", schemas, {"A": "zoned", "B": None})
     assert graph.stream("A").event_time == "zoned"
     assert graph.stream("B").is_static
     assert parse("SELECT x FROM B", schemas, {"A": "ts"}).stream("B").is_static

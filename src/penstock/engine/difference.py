@@ -24,11 +24,11 @@ from penstock.engine.clock import Clock
 from penstock.engine.composites import Composites, concatenate, none_of
 from penstock.engine.interner import Interner
 from penstock.engine.join_tree import JoinTree
-from penstock.engine.kernels import pairs, probe, ring
+from penstock.engine.kernels import pairs, ring
 from penstock.engine.kernels.lifespan import FOREVER
 from penstock.engine.key_encoding import encoder_for
 from penstock.engine.projection import Projection
-from penstock.engine.rows import BIRTH, DEATH, Rows
+from penstock.engine.rows import BIRTH, DEATH, Rows, probe_all
 from penstock.query.join_graph import Emission, JoinGraph
 
 Int64s = NDArray[np.int64]
@@ -69,19 +69,15 @@ class _Removers:
         ``as_points`` takes the stored results at their birth only.
         """
         rows, index = self.rows, self.index
-        at, row, _, _ = probe.probe(
+        at, row, _, _ = probe_all(
             _hash(values),
             births,
             deaths,
-            index.heads,
-            index.links,
-            rows.columns[self._hash],
-            index.shift,
-            rows.columns[BIRTH],
-            rows.columns[BIRTH if as_points else DEATH],
-            rows.mask,
-            rows.tail,
+            rows,
+            index,
             rows.head,
+            len(births),
+            BIRTH if as_points else DEATH,
         )
         keep = np.ones(len(at), np.bool_)
         for column, each in zip(self.values, values, strict=True):

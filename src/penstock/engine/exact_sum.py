@@ -3,7 +3,7 @@
 Per group there is the number of values that are not NULL and their sum in 64-bit limbs (see
 :mod:`penstock.engine.kernels.aggregate`), so that every answer is a function of the values that
 are alive. SUM of doubles is the exact sum rounded once; AVG divides that by the count. AVG of
-integers is the exact quotient rounded once; decimals are rounded half up to the scale of the answer.
+integers is the exact quotient rounded once; decimals are rounded half up to the answer's scale.
 
 COUNT of an argument needs no sum, and has no limbs.
 """
@@ -88,7 +88,7 @@ class ExactSum:
             entries[self._mask_row] |= 1 << self._bit
         else:
             entries[self._mask_row] |= valid.astype(np.int64) << self._bit
-        if self.words == 0 or len(array) == 0:
+        if self.words == 0 or array.null_count == len(array):
             return
         if array.type != self.type:
             array = array.cast(self.type)
@@ -152,7 +152,8 @@ class ExactSum:
         self._known = _extended(self._known[groups], capacity)
         limbs = self._limbs[groups]
         if self.kind == "double":
-            limbs = self._narrowed(limbs)
+            if len(groups) == 0:  # Nobody is held: the width may start anew.
+                limbs = limbs[:, :0]
             self._special = _extended(self._special[groups], capacity)
         self._limbs = _extended(limbs, capacity)
 
@@ -250,10 +251,6 @@ class ExactSum:
             negative = self._limbs[:, -1] >> np.uint64(63) != 0
             limbs[negative, place + width :] = np.uint64(_WORD - 1)
         self._limbs, self._first_limb = limbs, first
-
-    def _narrowed(self, limbs: Limbs) -> Limbs:
-        """Start anew with the width if nothing is left of the values that it was for."""
-        return limbs if limbs.any() else limbs[:, :0]
 
 
 def _kind(type: pa.DataType, counts_only: bool) -> Kind:

@@ -20,7 +20,7 @@ from penstock.engine.composites import Composites, concatenate, none_of
 from penstock.engine.evaluate import compile_filter
 from penstock.engine.kernels import pairs, probe, ring
 from penstock.engine.leaf_window import LeafWindow
-from penstock.engine.rows import BIRTH, DEATH, HashIndex
+from penstock.engine.rows import BIRTH, DEATH, HashIndex, probe_all
 from penstock.engine.wiring import Condition, KeyColumn, Linking
 from penstock.query.expression import Column
 
@@ -29,7 +29,7 @@ Input = LeafWindow | CompositeState
 Algorithm = Literal["hash", "nested-loops"]
 
 _BLOCK = 8192
-_MATCHES = 1 << 20
+_MATCHES = 1 << 18
 
 
 @dataclass(slots=True)
@@ -38,6 +38,10 @@ class StepCounts:
 
     probes: int = 0
     matches: int = 0
+
+    def matches_per_probe(self) -> float:
+        """What to expect of the next probe."""
+        return self.matches / self.probes if self.probes else 1.0
 
 
 class JoinStep:
@@ -79,21 +83,16 @@ class JoinStep:
     def _hash(self, left: Composites, bound: int) -> Composites:
         rows, index = self.target.rows, self._index
         assert index is not None
-        at, row, births, deaths = probe.probe(
+        found = probe_all(
             key_values(self._left_keys, left.ids, self._leaves),
             left.births,
             left.deaths,
-            index.heads,
-            index.links,
-            rows.columns[index.key],
-            index.shift,
-            rows.columns[BIRTH],
-            rows.columns[DEATH],
-            rows.mask,
-            rows.tail,
+            rows,
+            index,
             bound,
+            len(left) * self.counts.matches_per_probe(),
         )
-        return self._finish(left, at, row, births, deaths)
+        return self._finish(left, found)
 
     def _try_all(self, left: Composites, bound: int) -> Composites:
         target = self.target.rows
@@ -107,9 +106,10 @@ class JoinStep:
                 [c.right for c in self._loop], self.target.resolve(rows), len(rows)
             )
             births, deaths = target.take(BIRTH, rows), target.take(DEATH, rows)
+            out = np.empty((4, max(_MATCHES, len(rows))), np.int64)
             first = 0
             while first < len(left):
-                *match, first = probe.nested_loop(
+                count, first = probe.nested_loop(
                     operators,
                     lefts,
                     left.births,
@@ -119,10 +119,10 @@ class JoinStep:
                     deaths,
                     rows,
                     first,
-                    _MATCHES,
+                    out,
                 )
-                if len(match[0]):
-                    found.append(self._finish(left, *match))
+                if count:
+                    found.append(self._finish(left, out[:, :count].copy()))
         found = [part for part in found if len(part)]
         return concatenate(found) if found else self._nothing(left)
 
@@ -138,10 +138,9 @@ class JoinStep:
     def _nothing(self, left: Composites) -> Composites:
         return none_of([*left.ids, *self.target.streams])
 
-    def _finish(
-        self, left: Composites, at: Int64s, row: Int64s, births: Int64s, deaths: Int64s
-    ) -> Composites:
+    def _finish(self, left: Composites, matches: NDArray[np.int64]) -> Composites:
         """Make the pairs composites, and keep those that pass all remaining tests."""
+        at, row, births, deaths = matches
         if len(at) == 0:
             return self._nothing(left)
         ids = {stream: ring.pick(rows, at) for stream, rows in left.ids.items()}
@@ -177,7 +176,7 @@ class JoinStep:
             )
         if rejected == 0:
             return found
-        return found.pick(pairs.positions_of(keep, len(found) - rejected))
+        return found.pick(np.flatnonzero(keep))
 
     def _column_of(self, found: Composites) -> ColumnReader:
         return ColumnReader(found, self._leaves)

@@ -65,10 +65,9 @@ def from_bytes(type: pa.DataType, data: Bytes, offsets: Int64s, valid: Bools | N
     if types.is_large_string(type) or types.is_large_binary(type):
         buffers = [_bitmap(valid), _buffer(offsets), _buffer(data)]
         return pa.Array.from_buffers(type, length, buffers)
-    if types.is_string(type) or types.is_binary(type):
-        if offsets[-1] < 2**31:
-            buffers = [_bitmap(valid), _buffer(offsets.astype(np.int32)), _buffer(data)]
-            return pa.Array.from_buffers(type, length, buffers)
+    if (types.is_string(type) or types.is_binary(type)) and offsets[-1] < 2**31:
+        buffers = [_bitmap(valid), _buffer(offsets.astype(np.int32)), _buffer(data)]
+        return pa.Array.from_buffers(type, length, buffers)
     is_text = types.is_string(type) or types.is_string_view(type)
     large = pa.large_string() if is_text else pa.large_binary()
     return from_bytes(large, data, offsets, valid).cast(type)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.kernels import index as index_kernels
-from penstock.engine.kernels import ring
+from penstock.engine.kernels import probe, ring
 
 Int64s = NDArray[np.int64]
 
@@ -187,3 +187,44 @@ class Rows:
                 self.tail,
                 self.head,
             )
+
+
+_ACTIVE = np.empty((2, probe.GROUP), np.int64)
+
+
+def probe_all(
+    keys: Int64s,
+    births: Int64s,
+    deaths: Int64s,
+    rows: Rows,
+    index: HashIndex,
+    bound: int,
+    expected: float,
+    row_deaths: int = DEATH,
+) -> NDArray[np.int64]:
+    """All matches of a batch with the rows before ``bound``: a table of four rows.
+
+    ``expected`` is how many matches to make room for; with more, the probe is made twice.
+    """
+    room = int(1.25 * expected) + 64
+    while True:
+        out = np.empty((4, room), np.int64)
+        count = probe.probe(
+            keys,
+            births,
+            deaths,
+            index.heads,
+            index.links,
+            rows.columns[index.key],
+            index.shift,
+            rows.columns[BIRTH],
+            rows.columns[row_deaths],
+            rows.mask,
+            rows.tail,
+            bound,
+            _ACTIVE,
+            out,
+        )
+        if count <= room:
+            return out[:, :count]
+        room = count

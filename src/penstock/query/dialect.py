@@ -33,6 +33,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError
 from penstock.query.join_graph import Emission
+from penstock.query.refused import NO_SUBQUERY, REFUSED
 from penstock.query.syntax import (
     Block,
     FreshnessClause,
@@ -43,6 +44,7 @@ from penstock.query.syntax import (
     Span,
     WindowClause,
 )
+from penstock.query.time_units import MICROSECONDS, UNITS
 from penstock.query.window import Range, Rows, Unbounded
 
 Node = TypeVar("Node", bound=exp.Expr)
@@ -53,28 +55,6 @@ EMISSIONS: dict[str, Emission] = {
     "RSTREAM": "rstream",
 }
 
-_SIZES = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": 86_400_000_000,
-    "WEEK": 604_800_000_000,
-}
-MICROSECONDS = {
-    **_SIZES,
-    **{f"{unit}S": size for unit, size in _SIZES.items()},
-    "US": 1,
-    "MS": 1_000,
-    "SEC": 1_000_000,
-    "SECS": 1_000_000,
-    "MIN": 60_000_000,
-    "MINS": 60_000_000,
-}
-"""The units of time that a text may use, in microseconds."""
-
-UNITS = "MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS"
 LONGEST = 9_000_000_000_000
 """Milliseconds, about 285 years: the longest window whose end fits 64 bits in nanoseconds."""
 MOST_ROWS = 2**62
@@ -82,52 +62,6 @@ MOST_ROWS = 2**62
 _PLAIN_NUMBER = re.compile(r"\d{1,15}(\.\d{0,12})?")
 _INTERVAL_PART = re.compile(r"\s*([+-]?)\s*(\d{1,15}(?:\.\d{0,12})?)\s*([A-Za-z]+)\s*")
 _COMMENT = re.compile(r"--[^\n\r]*|/\*.*?\*/|\{#.*?#\}", re.DOTALL)
-
-_NO_ORDER = "results of a push come ordered by their birth; sort them in the reader"
-_NO_SUBQUERY = "join the streams of the subquery in FROM, or run it as a query of its own"
-_INNER_ONLY = "write JOIN … ON …; only inner joins and CROSS JOIN exist"
-
-REFUSED: dict[str, tuple[str, str]] = {
-    "HAVING": ("HAVING is not supported", "filter the rows of the answer in the reader"),
-    "ORDER": ("ORDER BY is not supported", _NO_ORDER),
-    "SORT": ("SORT BY is not supported", _NO_ORDER),
-    "LIMIT": ("LIMIT is not supported: a stream has no end", "take what you need in the reader"),
-    "OFFSET": ("OFFSET is not supported: a stream has no end", "skip rows in the reader"),
-    "FETCH": ("FETCH is not supported: a stream has no end", "take what you need in the reader"),
-    "QUALIFY": ("QUALIFY is not supported", "filter the rows of the answer in the reader"),
-    "UNION": ("UNION is not supported", "run two queries and append their answers"),
-    "INTERSECT": ("INTERSECT is not supported", "join the two on all of their columns"),
-    "MINUS": ("MINUS is not supported", "write EXCEPT"),
-    "OVER": ("window functions (OVER) are not supported", "aggregate with GROUP BY"),
-    "FILTER": ("FILTER is not supported", "put the condition into WHERE"),
-    "WITHIN": ("WITHIN GROUP is not supported", "use COUNT, SUM, AVG, MIN or MAX"),
-    "WINDOW": (
-        "the WINDOW clause is not supported",
-        "write a window after each stream: A [ROWS 5]",
-    ),
-    "LEFT": ("outer joins are not supported", _INNER_ONLY),
-    "RIGHT": ("outer joins are not supported", _INNER_ONLY),
-    "FULL": ("outer joins are not supported", _INNER_ONLY),
-    "OUTER": ("outer joins are not supported", _INNER_ONLY),
-    "SEMI": ("semi joins are not supported", _INNER_ONLY),
-    "ANTI": ("anti joins are not supported", "EXCEPT removes what has a partner"),
-    "NATURAL": ("NATURAL joins are not supported", "write the equalities after ON"),
-    "ASOF": ("ASOF joins are not supported", "compare the event times in WHERE"),
-    "USING": ("USING is not supported", "write the equalities after ON"),
-    "LATERAL": ("LATERAL is not supported", _NO_SUBQUERY),
-    "TABLESAMPLE": ("TABLESAMPLE is not supported", "sample before the stream comes in"),
-    "PIVOT": ("PIVOT is not supported", "aggregate with GROUP BY"),
-    "UNPIVOT": ("UNPIVOT is not supported", "select the columns one by one"),
-    "CASE": ("CASE is not supported", "compute the value before the stream comes in"),
-    "WITH": ("common table expressions (WITH) are not supported", _NO_SUBQUERY),
-    "DISTINCT": ("DISTINCT is not supported: answers are bags", "group by the columns instead"),
-    "INTO": ("INTO is not supported", "the answer goes where the caller of the engine sends it"),
-    "ESCAPE": ("ESCAPE is not supported", "use LIKE without it"),
-    "ILIKE": ("ILIKE is not supported", "write LOWER(x) LIKE 'pattern'"),
-    "RLIKE": ("RLIKE is not supported", "use LIKE with % and _"),
-    "SLIDE": ("SLIDE is not supported", "a window moves with every tuple; leave SLIDE out"),
-}
-"""Words that open a construct of SQL that Penstock does not run: what it is, what to do."""
 
 _JOIN_WORDS = frozenset({"INNER", "CROSS", "JOIN"})
 _WINDOW_WORDS = frozenset({"RANGE", "ROWS", "PARTITION", "NOW", "UNBOUNDED"})
@@ -359,13 +293,11 @@ class CQL(Dialect):
             start = self._curr
             if self._at(TokenType.L_PAREN):
                 if self._next.token_type in (TokenType.SELECT, TokenType.WITH):
-                    self._fail("subqueries in FROM are not supported", hint=_NO_SUBQUERY)
+                    self._fail("subqueries in FROM are not supported", hint=NO_SUBQUERY)
                 self._fail(
                     "parentheses in FROM are not supported",
                     hint="list the streams; the planner chooses the order of the joins",
                 )
-            if self._word() in REFUSED:
-                self._unexpected("a stream")
             source = self._name("a stream")
             if self._at(TokenType.DOT):
                 self._fail(
@@ -560,14 +492,14 @@ class CQL(Dialect):
                     hint="for example FROM A [RANGE 5 MINUTES]",
                 )
             if kind == TokenType.SELECT:
-                self._fail("subqueries are not supported", hint=_NO_SUBQUERY)
+                self._fail("subqueries are not supported", hint=NO_SUBQUERY)
             return self._unexpected("an expression")
 
         def _parenthesised(self) -> exp.Expr:
             start = self._curr
             self._advance()
             if self._at(TokenType.SELECT, TokenType.WITH):
-                self._fail("subqueries are not supported", start, _NO_SUBQUERY)
+                self._fail("subqueries are not supported", start, NO_SUBQUERY)
             inner = self._expression()
             if self._at(TokenType.COMMA):
                 self._fail("row values are not supported", hint="compare the columns one by one")
@@ -608,7 +540,7 @@ class CQL(Dialect):
                     self._fail("TRY_CAST is not supported", name, "write CAST(x AS type)")
                 return self._cast()
             if self._at(TokenType.SELECT, TokenType.WITH):
-                self._fail("subqueries are not supported", hint=_NO_SUBQUERY)
+                self._fail("subqueries are not supported", hint=NO_SUBQUERY)
             if self._at(TokenType.DISTINCT):
                 self._fail(
                     f"{word}(DISTINCT …) is not supported",
@@ -698,7 +630,7 @@ class CQL(Dialect):
             if not self._match(TokenType.L_PAREN):
                 self._unexpected("'(' after IN", "for example A.x IN (1, 2, 3)")
             if self._at(TokenType.SELECT, TokenType.WITH):
-                self._fail("subqueries are not supported", self._prev, _NO_SUBQUERY)
+                self._fail("subqueries are not supported", self._prev, NO_SUBQUERY)
             values = [self._expression()]
             while self._match(TokenType.COMMA):
                 values.append(self._expression())

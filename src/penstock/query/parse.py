@@ -55,7 +55,7 @@ def parse(
             "the query is nested too deeply",
             text,
             *_deepest(text),
-            "remove parentheses that are not needed, or split the expression",
+            "take out parentheses that are not needed; AND, OR and IN may be as long as you like",
         ) from None
 
 

@@ -55,6 +55,9 @@ AGGREGATES: dict[str, AggregateFunction] = {
     "MAX": "max",
 }
 
+DEEPEST = 100
+"""How deep an expression may be: everybody walks it by recursion, wherever they are called from."""
+
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether ``node`` is a call of an aggregate function."""
@@ -71,16 +74,22 @@ class Resolver:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+        self._depth = 0
 
     def expression(self, node: exp.Expr) -> Expression:
         """``node`` with names and types resolved, or a :class:`~penstock.errors.QueryError`."""
         resolve = self._METHODS.get(type(node))
         if resolve is None:
             raise self.scope.error("this expression is not supported", span_of(node))
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise RecursionError
         try:
             return resolve(self, node)
         except TypeMismatch as mismatch:
             raise self.scope.error(mismatch.message, span_of(node), mismatch.hint) from None
+        finally:
+            self._depth -= 1
 
     def condition(self, node: exp.Expr, where: str) -> Expression:
         """``node`` as a condition; ``where`` names the clause that needs one."""

@@ -163,8 +163,8 @@ def _window(
             f"{item.alias.text} has no window",
             text,
             *item.span,
-            f"write one after its name: {_EXAMPLE}; a static relation has no event time, "
-            f"which event_time={{{source!r}: None}} says of one that has a column {event_time}",
+            f"write one after its name: {_EXAMPLE}; or, if {source} is a static relation, let the "
+            f"dict event_time say None for it, so that {event_time} is a plain column",
         )
     window: Window = item.window.window
     if event_time is None and not (rows and ARRIVAL in schema.names):

@@ -19,11 +19,15 @@ BEGINNING = np.int64(-(2**63) + 1)
 
 
 @njit(cache=True)
+def _after(births: Int64s, span: int, out: Int64s) -> None:
+    for i in range(births.shape[0]):
+        out[i] = births[i] + span if births[i] <= FOREVER - 1 - span else FOREVER - 1
+
+
 def after(births: Int64s, span: int) -> Int64s:
     """``births + span``, which stops at the end of time instead of overflowing."""
     out = np.empty(births.shape[0], np.int64)
-    for i in range(births.shape[0]):
-        out[i] = births[i] + span if births[i] <= FOREVER - 1 - span else FOREVER - 1
+    _after(births, span, out)
     return out
 
 

@@ -57,18 +57,6 @@ def reject_dead(births: Int64s, deaths: Int64s, keep: Bools) -> int:
 
 
 @njit(cache=True)
-def positions_of(keep: Bools, count: int) -> Int64s:
-    """The positions where ``keep`` is set; there are ``count`` of them."""
-    out = np.empty(count, np.int64)
-    k = 0
-    for i in range(keep.shape[0]):
-        if keep[i]:
-            out[k] = i
-            k += 1
-    return out
-
-
-@njit(cache=True)
 def mix_into(hashes: Int64s, column: Int64s, mask: int, rows: Int64s) -> None:
     """Fold ``column[rows]`` into ``hashes`` (splitmix64's finaliser after each column)."""
     for i in range(rows.shape[0]):
@@ -77,16 +65,3 @@ def mix_into(hashes: Int64s, column: Int64s, mask: int, rows: Int64s) -> None:
         h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         hashes[i] = np.int64(h ^ (h >> np.uint64(31)))
-
-
-@njit(cache=True)
-def combine_lifespans(
-    at: Int64s, births: Int64s, deaths: Int64s, row_births: Int64s, row_deaths: Int64s
-) -> tuple[Int64s, Int64s]:
-    """Latest birth and earliest death of each pair (``at[i]`` of the batch, ``i`` of the rows)."""
-    birth = np.empty(at.shape[0], np.int64)
-    death = np.empty(at.shape[0], np.int64)
-    for i in range(at.shape[0]):
-        birth[i] = max(births[at[i]], row_births[i])
-        death[i] = min(deaths[at[i]], row_deaths[i])
-    return birth, death

@@ -20,16 +20,9 @@ from penstock.engine.kernels.index import bucket_of
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
-Matches = tuple[Int64s, Int64s, Int64s, Int64s]
-
 GROUP = 128
-
-
-@njit(cache=True)
-def _grown(values: Int64s, size: int) -> Int64s:
-    larger = np.empty(size, np.int64)
-    larger[: values.shape[0]] = values
-    return larger
+POSITION, ROW, BORN, DIES = range(4)
+"""The rows of a table of matches: position in the batch, row of the state, birth, death."""
 
 
 @njit(cache=True)
@@ -46,54 +39,49 @@ def probe(
     mask: int,
     tail: int,
     bound: int,
-) -> Matches:
-    """All matches as (position in the batch, row, birth, death)."""
+    active: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> int:
+    """Fill ``out`` (see :data:`POSITION`) with matches; how many there are.
+
+    When there are more than ``out`` has room for, the surplus is counted but not written: call
+    again with a larger table. ``active`` is working space of shape ``(2, GROUP)``.
+    """
     n = keys.shape[0]
-    size = 2 * n + GROUP
-    at = np.empty(size, np.int64)
-    row = np.empty(size, np.int64)
-    birth = np.empty(size, np.int64)
-    death = np.empty(size, np.int64)
+    room = out.shape[1]
     count = 0
-    active_i = np.empty(GROUP, np.int64)
-    active_s = np.empty(GROUP, np.int64)
     for start in range(0, n, GROUP):
-        active = 0
+        walking = 0
         for i in range(start, min(start + GROUP, n)):
             s = heads[bucket_of(keys[i], shift)]
             if s >= tail:
-                active_i[active] = i
-                active_s[active] = s
-                active += 1
-        while active > 0:
-            if count + active > size:
-                size = 2 * size + GROUP
-                at = _grown(at, size)
-                row = _grown(row, size)
-                birth = _grown(birth, size)
-                death = _grown(death, size)
+                active[0, walking] = i
+                active[1, walking] = s
+                walking += 1
+        while walking > 0:
             staying = 0
-            for k in range(active):
-                i = active_i[k]
-                s = active_s[k]
+            for k in range(walking):
+                i = active[0, k]
+                s = active[1, k]
                 slot = s & mask
                 if row_keys[slot] == keys[i] and s < bound:
                     b = max(births[i], row_births[slot])
                     d = min(deaths[i], row_deaths[slot])
                     if b <= d:
-                        at[count] = i
-                        row[count] = s
-                        birth[count] = b
-                        death[count] = d
+                        if count < room:
+                            out[0, count] = i
+                            out[1, count] = s
+                            out[2, count] = b
+                            out[3, count] = d
                         count += 1
                 link = links[slot]
                 s -= link
                 if link > 0 and s >= tail:
-                    active_i[staying] = i
-                    active_s[staying] = s
+                    active[0, staying] = i
+                    active[1, staying] = s
                     staying += 1
-            active = staying
-    return at[:count], row[:count], birth[:count], death[:count]
+            walking = staying
+    return count
 
 
 EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL = range(6)
@@ -126,46 +114,33 @@ def nested_loop(
     row_deaths: Int64s,
     rows: Int64s,
     first: int,
-    limit: int,
-) -> tuple[Int64s, Int64s, Int64s, Int64s, int]:
-    """Matches of a block of tuples with a list of rows, by trying every pair.
+    out: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Matches of tuples with a block of rows that fits the cache, by trying every pair.
 
-    ``lefts[c, i] operators[c] rights[c, j]`` must hold for every condition ``c``. The rows are
-    walked in the outer loop by blocks that stay in the cache. Starts at tuple ``first`` and stops
-    after the tuple that makes more than ``limit`` matches; the last value returned is the tuple to
-    go on with.
+    ``lefts[c, i] operators[c] rights[c, j]`` must hold for every condition ``c``. Starts at tuple
+    ``first`` and stops before a tuple whose matches might not fit into ``out``: how many matches
+    were written, and the tuple to go on with. ``out`` has room for at least one tuple's.
     """
     n = births.shape[0]
     m = rows.shape[0]
-    size = max(256, min(limit, 4 * n))
-    at = np.empty(size, np.int64)
-    row = np.empty(size, np.int64)
-    birth = np.empty(size, np.int64)
-    death = np.empty(size, np.int64)
+    room = out.shape[1]
     count = 0
     i = first
-    while i < n and count <= limit:
+    while i < n and count + m <= room:
         for j in range(m):
             b = max(births[i], row_births[j])
             d = min(deaths[i], row_deaths[j])
-            if b > d:
-                continue
-            good = True
+            good = b <= d
             for c in range(operators.shape[0]):
-                if not holds(operators[c], lefts[c, i], rights[c, j]):
-                    good = False
+                if not good:
                     break
+                good = holds(operators[c], lefts[c, i], rights[c, j])
             if good:
-                if count == size:
-                    size *= 2
-                    at = _grown(at, size)
-                    row = _grown(row, size)
-                    birth = _grown(birth, size)
-                    death = _grown(death, size)
-                at[count] = i
-                row[count] = rows[j]
-                birth[count] = b
-                death[count] = d
+                out[0, count] = i
+                out[1, count] = rows[j]
+                out[2, count] = b
+                out[3, count] = d
                 count += 1
         i += 1
-    return at[:count], row[:count], birth[:count], death[:count], i
+    return count, i

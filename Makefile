@@ -1,0 +1,70 @@
+# Two commands on a fresh machine with Python 3.11 and make: `make demo` and `make test`.
+# Each installs what it needs into .venv first; `make help` lists the rest.
+
+PYTHON ?= $(shell for python in python3.11 python3 python; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo "$$python" && break; done)
+WORKERS ?= 2
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+INSTALLED := $(VENV)/.installed
+COMPILED := $(VENV)/.compiled
+KERNELS := $(wildcard src/penstock/engine/kernels/*.py) src/penstock/engine/warm_up.py
+
+# Tests that search (Hypothesis) come last: a plain mistake shows within seconds.
+SEARCHING := $(wildcard tests/propert*)
+TESTS := $(filter-out $(SEARCHING) tests/__pycache__,$(wildcard tests/*)) $(SEARCHING)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench install lock clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' \
+		| column -t -s '|' 2>/dev/null || grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST)
+
+demo: $(COMPILED) ## a live three-way join on generated streams, about 15 seconds
+	@$(BIN)/penstock demo $(ARGS)
+
+test: $(COMPILED) lint ## linters and types, then all tests
+	$(BIN)/pytest -n $(WORKERS) $(ARGS) $(TESTS)
+
+lint: $(INSTALLED) ## ruff, mypy and the import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(COMPILED) ## the engine against DuckDB, a few minutes (ARGS=--quick: half a minute)
+	$(BIN)/penstock bench engine $(ARGS)
+
+install: $(COMPILED) ## everything into .venv, kernels compiled
+
+# The pinned packages, then Penstock itself, built with the pinned build tools.
+$(INSTALLED): requirements.lock pyproject.toml
+ifeq ($(strip $(PYTHON)),)
+	@echo "Penstock needs Python 3.11 or newer: none of python3.11, python3, python is." >&2
+	@echo "Install one, or name it: make $(firstword $(MAKECMDGOALS)) PYTHON=/path/to/python3.11" >&2
+	@exit 1
+endif
+	@echo "penstock: installing into $(VENV) (about 600 MB, once)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --require-hashes --requirement requirements.lock
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(COMPILED): $(INSTALLED) $(KERNELS)
+	@$(BIN)/penstock warm-up
+	@touch $@
+
+lock: $(INSTALLED) ## pin the newest versions that pyproject.toml allows
+	@command -v uv >/dev/null || test -x $(BIN)/uv || $(PIP) install uv
+	PATH="$$PATH:$(BIN)" UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile pyproject.toml \
+		--extra dev --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
+		--no-emit-index-url --output-file requirements.lock
+
+clean: ## remove .venv and everything else that was made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,120 @@
+"""One run of the engine on one workload, with one plan and one batch size.
+
+A batch is a number of tuples over all streams, taken in time order, round robin: a batch of one is
+one tuple of one stream. Large batches run through the whole input. Small ones start when large
+ones have filled the windows, and go on for a given time.
+
+CPU seconds are counted around pushes only, not around cutting the input into batches. Kernels are
+loaded before by a run on a few rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import penstock
+from penstock.cli.bench import process_memory
+from penstock.cli.bench.workloads import Workload
+
+FILLING = 10_000
+_BLOCK = 256
+
+
+def run_engine(
+    workload: Workload, plan: str, batch: int, seconds: float | None = None
+) -> dict[str, Any]:
+    """Measure; ``seconds`` of CPU time after the windows are full, or the whole input if None."""
+    pa.set_cpu_count(1)
+    tables = workload.tables()
+    query = penstock.parse(
+        workload.query, schemas={name: table.schema for name, table in tables.items()}
+    )
+    _load_kernels(query, plan, tables)
+    engine = penstock.Engine(query, plan=plan)
+    total = workload.rows * len(tables)
+    before = process_memory.resident()
+    start = results = 0
+    if seconds is not None:
+        start = min(_filled(workload), total // 2) // len(tables) * len(tables)
+        for push in _pushes(tables, FILLING, 0, start):
+            results += engine.push(push).num_rows
+    done, made, cpu, walls = _timed(engine, tables, batch, start, total, seconds)
+    results += made
+    metrics = engine.metrics()
+    state = metrics["state"]["bytes"]
+    # To the end of the millisecond, so that the number of results can be checked.
+    end = min(-(-done // len(tables)) * len(tables), total)
+    for push in _pushes(tables, batch, done, end):
+        results += engine.push(push).num_rows
+    matches = sum(join["matches"] for join in metrics["joins"])
+    return {
+        "tuples": done - start,
+        "cpu_seconds": cpu,
+        "pushes": len(walls),
+        "push_p50_us": float(np.percentile(walls, 50)) / 1e3,
+        "push_p99_us": float(np.percentile(walls, 99)) / 1e3,
+        "push_max_us": float(walls.max()) / 1e3,
+        "state_bytes": state,
+        "resident_before_bytes": before,
+        "peak_bytes": process_memory.peak(),
+        "until": end // len(tables),
+        "results": results,
+        "intermediates_per_tuple": (matches - metrics["results"]) / max(1, metrics["rows"]),
+    }
+
+
+def _timed(
+    engine: penstock.Engine,
+    tables: dict[str, pa.RecordBatch],
+    batch: int,
+    start: int,
+    total: int,
+    seconds: float | None,
+) -> tuple[int, int, float, np.ndarray[Any, np.dtype[np.int64]]]:
+    """Push until the time is up or the input ends: (end, results, CPU seconds, ns per push)."""
+    cpu = 0.0
+    results = 0
+    walls: list[int] = []
+    at = start
+    while at < total and (seconds is None or cpu < seconds):
+        until = min(at + _BLOCK * batch, total) if batch < FILLING else min(at + batch, total)
+        pushes = list(_pushes(tables, batch, at, until))
+        begin = time.process_time()
+        for push in pushes:
+            clock = time.perf_counter_ns()
+            results += engine.push(push).num_rows
+            walls.append(time.perf_counter_ns() - clock)
+        cpu += time.process_time() - begin
+        at = until
+    return at, results, cpu, np.array(walls or [0], np.int64)
+
+
+def _pushes(
+    tables: dict[str, pa.RecordBatch], batch: int, start: int, end: int
+) -> Iterator[dict[str, pa.RecordBatch]]:
+    """The tuples from ``start`` to ``end`` of all streams, in time order, round robin."""
+    width = len(tables)
+    for first in range(start, end, batch):
+        last = min(first + batch, end)
+        push = {}
+        for number, (name, table) in enumerate(tables.items()):
+            begin, stop = -(-(first - number) // width), -(-(last - number) // width)
+            if stop > begin:
+                push[name] = table.slice(begin, stop - begin)
+        yield push
+
+
+def _filled(workload: Workload) -> int:
+    """Tuples after which all windows are full and have begun to let go."""
+    return (workload.window + workload.window // 10) * len(workload.streams)
+
+
+def _load_kernels(query: Any, plan: str, tables: dict[str, pa.RecordBatch]) -> None:
+    engine = penstock.Engine(query, plan=plan)
+    for push in _pushes(tables, 50, 0, 200):
+        engine.push(push)

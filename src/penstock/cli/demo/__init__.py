@@ -1,0 +1,1 @@
+"""``penstock demo``: a join of three generated streams, live."""

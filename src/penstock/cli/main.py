@@ -1,0 +1,65 @@
+"""The command ``penstock``: reads the command line and hands over to one command.
+
+A command is a module with ``add_parser``. What it needs to run (numba, Arrow, rich, DuckDB) is
+imported when it runs, so that help is quick. A mistake of the user is one message on stderr and
+exit code 2; an interrupt is silent and exits with 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from penstock.cli import warm_up
+from penstock.cli.bench import command as bench
+from penstock.cli.demo import command as demo
+from penstock.errors import PenstockError
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; a parsed command has ``run``."""
+    top = argparse.ArgumentParser(
+        prog="penstock",
+        description="Adaptive multi-way stream joins.",
+        epilog="example: penstock demo --seconds 10",
+    )
+    top.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND")
+    for command in (demo, bench, warm_up):
+        command.add_parser(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    top = parser()
+    chosen = top.parse_args(arguments)
+    try:
+        if chosen.version:
+            import penstock
+
+            print(f"penstock {penstock.__version__}")
+            return 0
+        if not hasattr(chosen, "run"):
+            top.print_help()
+            return 0
+        code: int = chosen.run(chosen)
+        return code
+    except PenstockError as error:
+        print(f"penstock: {error}", file=sys.stderr)
+        return USER_ERROR
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone (`penstock bench | head`): nothing more to say, and nobody to say it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""Any way of running a query gives the oracle's answer, push by push.
+
+Random queries, windows, types, plans, batch splits and orders within the lateness; besides that
+each way of running below: nested loops, checkpoints and restarts (also with another plan), and
+pushes that fail half way. ``PENSTOCK_CASES`` sets how many cases each way gets; a failing seed is
+printed as code, to become a test in ``test_regressions.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock.engine.join_step import JoinStep
+from penstock.engine.leaf_window import LeafWindow
+from penstock.testing.case import Case
+from penstock.testing.compare import assert_same_rows
+from penstock.testing.generators import generate
+from penstock.testing.knobs import FEATURES, Knobs
+from penstock.testing.oracle import Oracle
+from penstock.testing.random_plan import random_plan
+
+CASES = int(os.environ.get("PENSTOCK_CASES", "120"))
+BLOCK = 20
+
+Pushed = Mapping[str, pa.Table]
+BetweenPushes = Callable[[penstock.Engine, random.Random, Pushed], penstock.Engine]
+
+
+def check(
+    seed: int,
+    knobs: Knobs | None = None,
+    between: BetweenPushes | None = None,
+    **options: Any,
+) -> None:
+    """Run the case of ``seed``; ``between`` may do something to the engine before each push."""
+    case = generate(seed, knobs or Knobs())
+    graph = case.graph()
+    oracle = Oracle(graph, case.lateness)
+    chance = random.Random(seed)
+    engine = penstock.Engine(graph, plan=case.plan, lateness=case.lateness, **options)
+    for number, batches in enumerate(case.pushes):
+        if between is not None:
+            engine = between(engine, chance, batches)
+        answer = engine.push(batches, watermark=case.watermark(number))
+        expected = oracle.push(batches, case.watermark(number))
+        compare(case, seed, answer, expected, oracle, f"push {number}")
+        metrics = engine.metrics()
+        assert {s: each["late"] for s, each in metrics["sources"].items()} == oracle.late
+        assert {s: each["null_time"] for s, each in metrics["sources"].items()} == oracle.null_time
+    if between is not None:
+        engine = between(engine, chance, {})
+    answer = engine.finish()
+    compare(case, seed, answer, oracle.finish(), oracle, "finish")
+
+
+def compare(
+    case: Case, seed: int, answer: pa.Table, expected: list[Any], oracle: Oracle, where: str
+) -> None:
+    assert_same_rows(
+        answer,
+        expected,
+        oracle.graph,
+        instants=oracle.instants,
+        context=f"seed {seed}, {where}\n{case}",
+    )
+
+
+def seeds(first: int) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("start", range(first, first + CASES, BLOCK))
+
+
+def restart(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> penstock.Engine:
+    """Now and then, go on from a checkpoint, sometimes with another plan."""
+    del batches
+    if chance.random() < 0.4:
+        plan = None
+        if chance.random() < 0.5:
+            plan = random_plan(chance, list(engine.query.aliases))
+        blob = engine.checkpoint()
+        engine = penstock.Engine.restore(engine.query, blob, plan=plan)
+        assert engine.checkpoint() is not None
+    return engine
+
+
+class Sabotage(Exception):
+    """Not one of ours: a failure from anywhere."""
+
+
+def fail_sometimes(
+    engine: penstock.Engine, chance: random.Random, batches: Pushed
+) -> penstock.Engine:
+    """Push the batch that comes next, but let the push fail somewhere; at the latest at its end."""
+    if chance.random() < 0.5:
+        return engine
+    countdown = chance.randrange(1, 8)
+
+    def failing(original: Callable[..., Any], always: bool) -> Callable[..., Any]:
+        def wrapper(*arguments: Any) -> Any:
+            nonlocal countdown
+            countdown -= 1
+            if countdown == 0:
+                raise Sabotage
+            result = original(*arguments)
+            if always or countdown == 1:
+                raise Sabotage
+            return result
+
+        return wrapper
+
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name, always in (
+            (LeafWindow, "append", False),
+            (JoinStep, "apply", False),
+            (type(engine._output), "stage", True),
+        ):
+            patch.setattr(owner, name, failing(getattr(owner, name), always))
+        before = engine.metrics()
+        with pytest.raises(Sabotage):
+            engine.push(batches)
+    after = engine.metrics()
+    for key in ("pushes", "rows", "results", "late", "watermark", "now", "sources"):
+        assert after[key] == before[key]
+    for part in ("windows", "joins"):
+        counts = [
+            {n: each["rows"] for n, each in m["state"][part].items()} for m in (before, after)
+        ]
+        assert counts[0] == counts[1]
+    return engine
+
+
+@seeds(0)
+def test_any_query_any_plan_any_split(start: int) -> None:
+    for seed in range(start, start + BLOCK):
+        check(seed)
+
+
+@seeds(10_000)
+def test_nested_loops(start: int) -> None:
+    for seed in range(start, start + BLOCK):
+        check(seed, join="nested-loops")
+
+
+@seeds(20_000)
+def test_restarts_at_any_point(start: int) -> None:
+    for seed in range(start, start + BLOCK):
+        check(seed, between=restart)
+
+
+@seeds(30_000)
+def test_cliques_over_small_domains(start: int) -> None:
+    features = FEATURES - {"except", "group by", "dstream", "rstream", "key types"}
+    knobs = Knobs(features=features, streams=(4, 6), domain=2, tuples=8)
+    for seed in range(start, start + BLOCK):
+        check(seed, knobs)
+
+
+@seeds(40_000)
+def test_failed_pushes_change_nothing(start: int) -> None:
+    for seed in range(start, start + BLOCK):
+        check(seed, between=fail_sometimes)

@@ -1,0 +1,51 @@
+"""A contract for import-linter: a package imports nothing but what its rule names.
+
+import-linter has layers and forbidden modules; the table of the architecture (which package may
+import what) is a list of what is allowed. A new dependency is then a change of the rule, not
+something that nobody had thought of forbidding. The standard library is always allowed, and so are
+the modules of the package itself. Only direct imports count: what an allowed package imports is
+the business of its own rule. The root package stands for itself alone: the public API.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from grimp import ImportGraph
+from importlinter import Contract, ContractCheck, fields, output
+
+
+class OnlyImports(Contract):
+    """``package`` imports only ``allowed`` (packages, each with all that is below it)."""
+
+    type_name = "only_imports"
+
+    package = fields.StringField()
+    allowed = fields.SetField(subfield=fields.StringField())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        package = str(self.package)
+        root = package.partition(".")[0]
+        allowed = {package, *(str(name) for name in self.allowed)}  # type: ignore[attr-defined]
+        importers = {package, *graph.find_descendants(package)} if package in graph.modules else ()
+        broken = sorted(
+            (importer, imported)
+            for importer in importers
+            for imported in graph.find_modules_directly_imported_by(importer)
+            if not _is_allowed(imported, allowed, root)
+        )
+        return ContractCheck(kept=not broken, metadata={"broken": broken})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        for importer, imported in check.metadata["broken"]:
+            output.print_error(f"{importer} imports {imported}", bold=False)
+        names = ", ".join(sorted(str(name) for name in self.allowed))  # type: ignore[attr-defined]
+        output.print_error(f"{self.package} may import: {names or 'nothing'}")
+
+
+def _is_allowed(imported: str, allowed: set[str], root: str) -> bool:
+    if imported.partition(".")[0] in sys.stdlib_module_names:
+        return True
+    return imported in allowed or any(
+        imported.startswith(f"{name}.") for name in allowed if name != root
+    )
