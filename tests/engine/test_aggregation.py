@@ -215,6 +215,8 @@ def aggregate(
         answer = argument
         if function == "count":
             answer = pa.int64()
+        elif function == "sum" and pa.types.is_integer(argument):
+            answer = pa.int64()
         elif function == "avg" and not pa.types.is_decimal(argument):
             answer = pa.float64()
         elif pa.types.is_decimal(argument) and function == "sum":

@@ -6,8 +6,9 @@ The slow twin is :mod:`penstock.testing.evaluate_row`.
 from __future__ import annotations
 
 import datetime
+import functools
 import math
-from decimal import Context, Decimal
+from decimal import Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ from penstock.query.expression import (
     columns_of,
     walk,
 )
-from penstock.testing.evaluate_row import evaluate as evaluate_row
+from penstock.testing.evaluate_row import Row
+from penstock.testing.evaluate_row import evaluate as evaluate_on_row
 from penstock.testing.python_values import canonical, python_values
 
 BOOL, INT, LONG, DOUBLE, FLOAT = pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.float32()
@@ -57,6 +59,12 @@ VALUES: dict[pa.DataType, list[Any]] = {
     WIDE: [Decimal("0.0000"), Decimal("1.2345"), Decimal("-99999999999999999999999999.9999")],
 }
 NAMES = {type: f"c{i}" for i, type in enumerate(VALUES)}
+
+
+def evaluate_row(expression: Expression, row: Row) -> Any:
+    """The twin, with room for all digits of a decimal."""
+    with localcontext(Context(prec=400)):
+        return evaluate_on_row(expression, row)
 
 
 def column(type: pa.DataType, copy: int = 0) -> Column:
@@ -86,6 +94,7 @@ CASTS = {
 }
 
 
+@functools.cache
 def expressions(type: pa.DataType, depth: int) -> st.SearchStrategy[Expression]:
     """Well-typed expressions of ``type``."""
     if depth == 0:
@@ -123,6 +132,7 @@ def expressions(type: pa.DataType, depth: int) -> st.SearchStrategy[Expression]:
     return st.one_of(nodes)
 
 
+@functools.cache
 def comparisons(type: pa.DataType, depth: int) -> st.SearchStrategy[Expression]:
     side = st.deferred(lambda: expressions(type, depth - 1))
     return st.builds(Comparison, st.just(BOOL), st.sampled_from(OPERATORS), side, side)

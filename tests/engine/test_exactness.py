@@ -89,7 +89,7 @@ def restart(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> 
     return engine
 
 
-class Sabotage(Exception):
+class Sabotage(Exception):  # noqa: N818 - what happened
     """Not one of ours: a failure from anywhere."""
 
 

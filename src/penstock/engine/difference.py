@@ -269,11 +269,13 @@ class Difference:
         assert self._staged is not None
         self._held, self._decided = self._staged
         self._staged = None
+        self._marks = []
         for remover in self._removers:
             remover.expire(watermark)
         self._sweep()
 
     def rollback(self) -> None:
+        """Take back what :meth:`stage` stored, if it came that far."""
         self._staged = None
         for remover, mark in zip(self._removers, self._marks, strict=False):
             remover.rows.truncate(mark)
