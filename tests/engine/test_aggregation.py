@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -25,6 +26,8 @@ from penstock.engine import aggregation as aggregation_module
 from penstock.engine import extremum as extremum_module
 from penstock.engine.aggregation import Aggregation
 from penstock.engine.kernels import aggregate as kernels
+from penstock.engine.key_decoding import from_bytes, from_keys, ordered_bytes
+from penstock.engine.key_encoding import encoder_for
 from penstock.errors import InputError
 from penstock.query.expression import (
     GROUPED,
@@ -213,9 +216,7 @@ def aggregate(
         return Aggregate(pa.int64(), function, None)
     if answer is None:
         answer = argument
-        if function == "count":
-            answer = pa.int64()
-        elif function == "sum" and pa.types.is_integer(argument):
+        if function == "count" or (function == "sum" and pa.types.is_integer(argument)):
             answer = pa.int64()
         elif function == "avg" and not pa.types.is_decimal(argument):
             answer = pa.float64()
@@ -740,3 +741,28 @@ def test_sums_are_rounded_half_to_even(values: list[float]) -> None:
     aggregation = Aggregation(graph)
     ((found,),) = stage(aggregation, graph, [Result((), (v,), 0, 9) for v in values], 0, 0)
     assert found == rounded(sum(map(Fraction, values), Fraction(0)))
+
+
+@pytest.mark.parametrize("kind", [*ORDERED, pa.float16(), pa.date64(), pa.time64("us")], ids=str)
+def test_values_come_back_from_their_keys(kind: pa.DataType) -> None:
+    pool = ORDERED.get(kind, [0, 1, 2])
+    if kind == pa.date64():
+        pool = [DAY]
+    elif kind == pa.float16():
+        pool = [np.float16(-1.5), np.float16(2)]
+    elif kind == pa.float64():
+        pool = [*pool, -16665.0, -5e-324]
+    array = pa.array([None, *pool, None], kind).slice(1)
+    valid = np.array(array.is_valid().to_numpy(zero_copy_only=False))
+    encoder = encoder_for(kind)
+    if encoder.ordered:
+        found = from_keys(kind, encoder.encode(array)[0], valid)
+    else:
+        data, offsets = ordered_bytes(array)
+        values = [data[a:b].tobytes() for a, b in pairwise(offsets.tolist())]
+        assert [v for v, ok in zip(values, valid, strict=True) if ok] == sorted(
+            v for v, ok in zip(values, valid, strict=True) if ok
+        ) or pool != sorted(pool)
+        found = from_bytes(kind, data[offsets[0] : offsets[-1]], offsets - offsets[0], valid)
+    assert found.type == kind
+    assert [canonical(v) for v in found.to_pylist()] == [canonical(v) for v in array.to_pylist()]

@@ -5,6 +5,7 @@ The slow twin is :mod:`penstock.testing.evaluate_row`.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import math
@@ -88,7 +89,7 @@ CASTS = {
     BOOL: [INT, LONG, DOUBLE],
     MONEY: [INT, LONG, WIDE, BOOL],
     WIDE: [MONEY, INT, LONG],
-    TEXT: [INT, LONG, BOOL, DATE, MONEY],
+    TEXT: [INT, LONG, BOOL, DATE],
     DATE: [MICROS],
     MICROS: [DATE],
 }
@@ -164,15 +165,12 @@ def agree(expression: Expression, batch: Batch, length: int) -> None:
         return batch[c.name]
 
     cells = {c.name: python_values(batch[c.name]) for c in columns_of(expression)}
-    expected: list[Any] | None = []
+    rows = [{"A": {name: values[i] for name, values in cells.items()}} for i in range(length)]
+    expected: list[Any] | None = None
     got: pa.Array | None = None
     problem: InputError | None = None
-    try:
-        for i in range(length):
-            row = {"A": {name: values[i] for name, values in cells.items()}}
-            expected.append(evaluate_row(expression, row))
-    except (PenstockError, ArithmeticError, ValueError):
-        expected = None
+    with contextlib.suppress(PenstockError, ArithmeticError, ValueError):
+        expected = [evaluate_row(expression, row) for row in rows]
     try:
         got = compile(expression)(lookup, length)
     except InputError as error:

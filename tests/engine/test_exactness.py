@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
+from penstock.engine import leaf_window
 from penstock.engine.join_step import JoinStep
 from penstock.engine.leaf_window import LeafWindow
 from penstock.testing.case import Case
@@ -165,3 +166,11 @@ def test_cliques_over_small_domains(start: int) -> None:
 def test_failed_pushes_change_nothing(start: int) -> None:
     for seed in range(start, start + BLOCK):
         check(seed, between=fail_sometimes)
+
+
+@seeds(50_000)
+def test_large_pushes_are_worked_off_in_slices(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaf_window, "SLICE", 4)
+    features = FEATURES - {"tiny pushes"}
+    for seed in range(start, start + BLOCK):
+        check(seed, Knobs(features=features), between=fail_sometimes if seed % 2 else None)

@@ -22,7 +22,7 @@ def rows_of(keys: Int64s, births: Int64s, deaths: Int64s, start: int = 0) -> tup
     column = rows.add_column(np.int64)
     index = rows.add_index(column)
     assert rows.indexes == [index]
-    rows.tail = rows.head = start
+    rows.tail = rows.low = rows.head = start
     rows.reserve(len(keys))
     rows.put(column, start, keys)
     rows.put(BIRTH, start, births)
@@ -60,7 +60,8 @@ def test_probe(domain: int, size: int) -> None:
     births = RNG.integers(0, 100, n)
     deaths = births + RNG.integers(0, 30, n)
     rows, _ = rows_of(row_keys, births, deaths, start)
-    rows.tail += 17
+    rows.hide_before(0)
+    rows.tail = rows.low = start + 17
     keys = RNG.integers(0, domain, size)
     keys[: min(size, 5)] = EXTREMES[:size]
     mine = RNG.integers(0, 100, size)

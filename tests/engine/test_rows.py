@@ -38,7 +38,8 @@ def test_rows_behave_like_a_list(steps: list[tuple[str, int]], domain: int) -> N
             model += keys.tolist()
         elif action == "expire":
             gone = min(amount, len(rows))
-            rows.tail += gone
+            rows.put(DEATH, rows.tail, np.zeros(gone, np.int64))
+            rows.expire(1)
             del model[:gone]
         elif action == "truncate":
             gone = min(amount, len(rows))

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.engine.agenda import BIRTH, DEATH, GROUP, MASK, Agenda, ArrivalAgenda, joined, picked
@@ -56,6 +57,9 @@ Refresh = Callable[[dict[str, Int64s], Int64s], None]
 NEVER_SETTLED = -(2**63)
 _MASK_BITS = 63
 _WORTH_SWEEPING = 1024
+
+_take = pc.get_function("array_take").call
+_UNCHECKED = pc.TakeOptions(boundscheck=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,10 @@ class Aggregation:
         self._extrema: list[tuple[Extremum, int]] = []
         self._answers: list[ExactSum | Extremum | None] = []
         self._make_measures()
+        self._measures: list[ExactSum | Extremum] = [
+            *(measure for measure, _ in self._sums),
+            *(extremum for extremum, _ in self._extrema),
+        ]
         masks = -(-len(self._sums) // _MASK_BITS)
         width = MASK + masks
         for number, (measure, _) in enumerate(self._sums):
@@ -134,10 +142,6 @@ class Aggregation:
                     found[kind, argument] = extremum
                     self._extrema.append((extremum, position))
             self._answers.append(found[kind, argument])
-
-    @property
-    def _measures(self) -> list[ExactSum | Extremum]:
-        return [m for m, _ in self._sums] + [m for m, _ in self._extrema]
 
     # -- the outside ---------------------------------------------------------------------------
 
@@ -307,7 +311,7 @@ class Aggregation:
         kept: pa.Array | None = None
         if count and self._settled != NEVER_SETTLED:
             alive = deaths >= self._settled
-            if not alive.all():
+            if np.count_nonzero(alive) < count:
                 positions = np.flatnonzero(alive)
                 kept = pa.array(positions)
                 count = len(positions)
@@ -331,43 +335,34 @@ class Aggregation:
 
     def _leaving(self, rows: GroupRows) -> pa.Table:
         """The rows that leave in this push, ordered by instant."""
-        living = rows.living > 0
         if self._emission == "rstream":
-            shown = rows.last[living[rows.last]]
+            shown = rows.last[rows.living[rows.last] > 0]
             if len(shown) == 0:
                 return self._empty
             return pa.Table.from_arrays(self._selected(rows, shown), schema=self._schema)
-        shown = np.flatnonzero(living)
+        shown = rows.living.nonzero()[0]
         if len(shown) == 0:
             return self._empty
         columns = self._selected(rows, shown)
-        changed = self._changed(columns, len(shown))
-        owner = rows.owner
-        if self._emission == "istream":
-            # Row r > 0 is compared with row r - 1, if that is of the same group.
-            follows = np.zeros(len(shown), np.bool_)
-            np.equal(owner[shown[1:]], owner[shown[1:] - 1], out=follows[1:])
-            if shown[0] > 0:
-                follows[0] = owner[shown[0]] == owner[shown[0] - 1]
-            adjacent = np.zeros(len(shown), np.bool_)
-            np.equal(shown[1:] - 1, shown[:-1], out=adjacent[1:])
-            leaving = np.flatnonzero(follows & (changed | ~adjacent))
-            instants = rows.instants[shown[leaving]]
-        else:
-            last = len(owner) - 1
-            after = np.minimum(shown + 1, last)
-            followed = (shown < last) & (owner[after] == owner[shown])
-            next_changed = np.zeros(len(shown), np.bool_)
-            next_changed[:-1] = changed[1:]
-            leaving = np.flatnonzero(followed & (~living[after] | next_changed))
-            instants = rows.instants[after[leaving]]
+        leaving, instants, in_order = kernels.differences(
+            rows.owner,
+            rows.instants,
+            rows.living,
+            shown,
+            self._changed(columns, len(shown)),
+            self._emission == "dstream",
+        )
         if len(leaving) == 0:
             return self._empty
-        if len(leaving) > 1:
-            leaving = leaving[np.argsort(instants, kind="stable")]
-        positions = pa.array(leaving)
-        arrays = [column.take(positions) for column in columns]
-        return pa.Table.from_arrays(arrays, schema=self._schema)
+        if not in_order:
+            leaving = leaving[instants.argsort(kind="stable")]
+        first, count = int(leaving[0]), len(leaving)
+        if in_order and leaving[-1] - first + 1 == count:
+            columns = [column.slice(first, count) for column in columns]
+        else:
+            positions = pa.array(leaving)
+            columns = [_take([column, positions], _UNCHECKED) for column in columns]
+        return pa.Table.from_arrays(columns, schema=self._schema)
 
     def _selected(self, rows: GroupRows, shown: Int64s) -> list[pa.Array]:
         """The select list on the rows ``shown``."""
@@ -456,8 +451,9 @@ def _kept(array: pa.Array | None, positions: pa.Array | None) -> pa.Array:
 
 def _split(entries: Int64s, first: Bools) -> tuple[Int64s, Int64s]:
     """Those where ``first`` is true, and the others."""
-    if first.all():
+    count = np.count_nonzero(first)
+    if count == len(first):
         return entries, entries[:, :0]
-    if not first.any():
+    if count == 0:
         return entries[:, :0], entries
     return picked(entries, np.flatnonzero(first)), picked(entries, np.flatnonzero(~first))

@@ -66,7 +66,7 @@ class CompositeState:
 
     def visible(self, bound: int) -> Int64s:
         """The rows that a probe up to ``bound`` may see."""
-        return np.arange(self.rows.tail, bound, dtype=np.int64)
+        return np.arange(self.rows.low, bound, dtype=np.int64)
 
     def shorten(self, found: Composites) -> None:
         """Bring deaths of ``found``, which came from this state, down to those of its leaf rows."""
@@ -80,7 +80,7 @@ class CompositeState:
             if not rows.is_worth_a_check():
                 return
             self._shorten_stored()
-        rows.tail = ring.first_alive(rows.deaths, rows.mask, rows.tail, rows.head, before)
+        rows.expire(before)
         if rows.is_worth_a_check():
             alive = ring.alive_rows(rows.deaths, rows.mask, rows.tail, rows.head, before)
             if 2 * len(alive) < len(rows):

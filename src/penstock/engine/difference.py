@@ -103,7 +103,7 @@ class _Removers:
 
     def expire(self, before: int) -> None:
         rows = self.rows
-        rows.tail = ring.first_alive(rows.deaths, rows.mask, rows.tail, rows.head, before)
+        rows.expire(before)
         if rows.is_worth_a_check():
             alive = ring.alive_rows(rows.deaths, rows.mask, rows.tail, rows.head, before)
             if 2 * len(alive) < len(rows):

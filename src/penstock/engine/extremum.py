@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from penstock.engine.agenda import DEATH
 from penstock.engine.group_rows import GroupRows
 from penstock.engine.kernels import heap
-from penstock.engine.key_decoding import from_bytes, from_keys, ordered_bytes
+from penstock.engine.key_decoding import from_bytes, from_keys, ordered_bytes, read_only
 from penstock.engine.key_encoding import encoder_for, validity_of
 from penstock.query.expression import Aggregate
 
@@ -94,8 +94,8 @@ class Extremum:
                 numbers,
                 self._arena,
                 self._head_bytes,
-                _read_only(data),
-                offsets.copy(),
+                read_only(data),
+                offsets,
                 self._greatest,
             )
             self._head_bytes += size
@@ -187,7 +187,10 @@ class Extremum:
             found = from_bytes(self.type, data, offsets, known)
         else:
             keys = self._nodes[nodes, heap.KEY]
-            found = from_keys(self.type, ~keys if self._greatest else keys, known)
+            if self._greatest:
+                keys = ~keys
+            keys *= known  # Where there is no node, any was read.
+            found = from_keys(self.type, keys, known)
         if found.type == aggregate.type:
             return found
         if pa.types.is_dictionary(aggregate.type):
@@ -215,11 +218,3 @@ def _extended(roots: Int64s, capacity: int) -> Int64s:
     grown = np.full(capacity, -1, np.int64)
     grown[: len(roots)] = roots
     return grown
-
-
-def _read_only(data: Bytes) -> Bytes:
-    """``data`` as it often comes from Arrow: one compiled form of the kernel."""
-    if data.flags.writeable:
-        data = data.view()
-        data.flags.writeable = False
-    return data

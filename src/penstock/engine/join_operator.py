@@ -82,7 +82,7 @@ class JoinOperator:
         for other, step in self.steps[position]:
             rows = step.target.rows
             bound = rows.head if other < position else old_heads[other]
-            if bound <= rows.tail:
+            if bound <= rows.low:
                 return None
             batch = step.apply(batch, bound)
             if len(batch) == 0:

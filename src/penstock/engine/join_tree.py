@@ -74,6 +74,13 @@ class JoinTree:
             {alias: self.leaves[alias].append(new) for alias, new in arrivals.items() if len(new)}
         )
 
+    def hide_before(self, instant: int) -> None:
+        """Let the probes of the rest of this push skip what died before ``instant``."""
+        for leaf in self.leaves.values():
+            leaf.rows.hide_before(instant)
+        for state in self.states:
+            state.rows.hide_before(instant)
+
     def process(self, deltas: Mapping[str, Composites]) -> Composites:
         """The results of ``deltas``, the newest rows of the leaves, which already hold them."""
         if not self._tasks:

@@ -20,7 +20,6 @@ Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
 _TOP_BIT = np.int64(-(2**63))
-_LOW_BITS = np.int64(2**63 - 1)
 _SIGN = np.uint8(0x80)
 
 
@@ -39,7 +38,7 @@ def from_keys(type: pa.DataType, keys: Int64s, valid: Bools | None) -> pa.Array:
         bits = np.packbits(keys != 0, bitorder="little")
         return pa.Array.from_buffers(type, len(keys), [_bitmap(valid), _buffer(bits)])
     if types.is_floating(type):
-        bits = keys ^ ((keys >> 63) & _LOW_BITS)
+        bits = np.where(keys < 0, _TOP_BIT - keys, keys)
         return fixed_width(type, bits.view(np.float64).astype(type.to_pandas_dtype()), valid)
     if types.is_uint64(type):
         return fixed_width(type, keys ^ _TOP_BIT, valid)
@@ -75,15 +74,21 @@ def from_bytes(type: pa.DataType, data: Bytes, offsets: Int64s, valid: Bools | N
 
 def ordered_bytes(array: pa.Array) -> tuple[Bytes, Int64s]:
     """The bytes of ``array``, so that their order is that of the values."""
-    if not pa.types.is_decimal(array.type):
-        return bytes_of(array)
-    width = array.type.byte_width
     data, offsets = bytes_of(array)
-    if len(data) == 0:
-        return data, offsets
+    if not pa.types.is_decimal(array.type) or len(data) == 0:
+        return data, offsets if offsets.flags.writeable else offsets.copy()
+    width = array.type.byte_width
     values = data[offsets[0] : offsets[-1]].reshape(-1, width)[:, ::-1].copy()
     values[:, 0] ^= _SIGN
     return values.reshape(-1), offsets - offsets[0]
+
+
+def read_only(data: Bytes) -> Bytes:
+    """``data`` as it often comes from Arrow, so that kernels are compiled in one form only."""
+    if data.flags.writeable:
+        data = data.view()
+        data.flags.writeable = False
+    return data
 
 
 def _extended(keys: Int64s, words: int) -> Int64s:
@@ -95,7 +100,7 @@ def _extended(keys: Int64s, words: int) -> Int64s:
 
 
 def _bitmap(valid: Bools | None) -> pa.Buffer | None:
-    if valid is None or valid.all():
+    if valid is None or np.count_nonzero(valid) == len(valid):
         return None
     return _buffer(np.packbits(valid, bitorder="little"))
 

@@ -7,10 +7,10 @@ answer ever rests on the absence of a collision.
 
 - Integers, booleans, dates, times, timestamps and durations are themselves. An unsigned 64-bit
   integer has its top bit flipped, which shifts it by -2^63 and keeps the order.
-- A float is widened to a double (exact). Adding 0.0 makes 0.0 of -0.0, every NaN becomes one NaN.
-  What is left is IEEE 754's own order: read as integers, non-negative doubles are ordered as they
-  are, and negative ones the other way round, so these get their 63 low bits flipped. NaN comes
-  after infinity, as Spark has it.
+- A float is widened to a double (exact). Read as integers, IEEE 754 has non-negative doubles in
+  their order, while a negative one is ``-2^63 + m`` if its opposite is ``m``; it becomes ``-m``.
+  That is the order of the values, and gives -0.0 and 0.0 one key. All NaNs become one NaN, which
+  comes after infinity, as Spark has it.
 - A decimal of precision 18 or less is its unscaled integer: both sides of a comparison have one
   type, hence one scale, and ``10^18 < 2^63``.
 - Strings, binaries and wider decimals go through an :class:`~penstock.engine.interner.Interner`,
@@ -47,7 +47,6 @@ WIDEST_INTEGER_DECIMAL = 18
 """Decimals up to this precision fit an int64."""
 
 _TOP_BIT = np.int64(-(2**63))
-_LOW_BITS = np.int64(2**63 - 1)
 _NAN = np.int64(0x7FF8_0000_0000_0000)
 
 assert sys.byteorder == "little", "Arrow's native layout is read as little-endian"
@@ -108,13 +107,11 @@ class _FloatEncoder(KeyEncoder):
         self._width: int = np.dtype(dtype).itemsize
 
     def encode(self, array: pa.Array, interner: Interner | None = None) -> Keys:
-        values = numbers_of(array, self._dtype, self._width)
-        doubles = np.add(values, 0.0, dtype=np.float64)
-        bits = doubles.view(np.int64)
-        keys = bits >> 63
-        keys &= _LOW_BITS
-        keys ^= bits
-        np.putmask(keys, doubles != doubles, _NAN)
+        doubles = numbers_of(array, self._dtype, self._width).astype(np.float64)
+        keys = doubles.view(np.int64)
+        is_nan = doubles != doubles
+        np.subtract(_TOP_BIT, keys, out=keys, where=keys < 0)
+        keys[is_nan] = _NAN
         return keys, validity_of(array)
 
 

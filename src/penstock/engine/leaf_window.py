@@ -63,6 +63,35 @@ class Arrival:
     def __len__(self) -> int:
         return len(self.births)
 
+    def between(self, first: int, after: int) -> Arrival:
+        """The rows born at ``first`` or later, but before ``after``."""
+        start, stop = np.searchsorted(self.births, [first, after])
+        chosen = self.chosen
+        if chosen is not None:
+            chosen = chosen[(chosen >= start) & (chosen < stop)] - start
+        return Arrival(
+            self.births[start:stop],
+            [values[start:stop] for values in self.keys],
+            {name: values.slice(start, stop - start) for name, values in self.payload.items()},
+            chosen,
+            None if self.partitions is None else self.partitions[start:stop],
+        )
+
+
+SLICE = 1 << 15
+"""A push with more new rows than twice this is worked off in slices of about this many."""
+
+
+def slices_of(arrivals: Sequence[Arrival]) -> list[int]:
+    """Instants that cut a push into slices: from each to the next."""
+    total = sum(len(each) for each in arrivals)
+    if total <= 2 * SLICE:
+        return [int(lifespan.BEGINNING), int(lifespan.FOREVER)]
+    births = np.sort(np.concatenate([each.births for each in arrivals]))
+    inner = np.unique(births[SLICE::SLICE])
+    inner = inner[inner > lifespan.BEGINNING]
+    return [int(lifespan.BEGINNING), *inner.tolist(), int(lifespan.FOREVER)]
+
 
 class LeafWindow:
     """The living tuples of ``stream``."""
@@ -266,7 +295,7 @@ class LeafWindow:
 
     def visible(self, bound: int) -> Int64s:
         """The rows that a probe up to ``bound`` may see."""
-        seen = np.arange(self.rows.tail, bound, dtype=np.int64)
+        seen = np.arange(self.rows.low, bound, dtype=np.int64)
         if self._chosen is None:
             return seen
         flags: Bools = self.rows.take(self._chosen, seen)
@@ -297,7 +326,7 @@ class LeafWindow:
         on, -1 for those that are gone.
         """
         rows = self.rows
-        rows.tail = ring.first_alive(rows.deaths, rows.mask, rows.tail, rows.head, before)
+        rows.expire(before)
         renumbered = None
         if rows.is_worth_a_check():
             alive = ring.alive_rows(rows.deaths, rows.mask, rows.tail, rows.head, before)

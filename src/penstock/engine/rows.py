@@ -35,13 +35,18 @@ class HashIndex:
 
 
 class Rows:
-    """A ring of rows. Columns 0 and 1 are birth and death."""
+    """A ring of rows. Columns 0 and 1 are birth and death.
+
+    Probes see the rows from ``low`` on. Between pushes that is the tail; while a large push is
+    worked off slice by slice, it moves ahead of the tail, past rows that died before the slice.
+    """
 
     def __init__(self) -> None:
         self.capacity = SMALLEST
         self.mask = SMALLEST - 1
         self.tail = 0
         self.head = 0
+        self.low = 0
         self.columns: list[NDArray[Any]] = []
         self.indexes: list[HashIndex] = []
         self._alive_at_check = 0
@@ -123,6 +128,16 @@ class Rows:
                 self.head,
             )
         self.head = head
+        self.low = self.tail
+
+    def hide_before(self, instant: int) -> None:
+        """Let probes skip the oldest rows up to the first that is alive at ``instant``."""
+        self.low = ring.first_alive(self.deaths, self.mask, self.low, self.head, instant)
+
+    def expire(self, before: int) -> None:
+        """Let go of the oldest rows up to the first whose death is not before ``before``."""
+        self.tail = ring.first_alive(self.deaths, self.mask, self.tail, self.head, before)
+        self.low = self.tail
 
     def fit(self) -> None:
         """Give memory back when the ring is much too large."""
@@ -134,7 +149,7 @@ class Rows:
         """Renumber: the given rows (ascending) become the rows from the present head on."""
         kept = [ring.take(column, self.mask, rows) for column in self.columns]
         present = [index.links[rows & self.mask] for index in self.indexes]
-        self.tail = self.head
+        self.tail = self.low = self.head
         self.head += len(rows)
         self._allocate(max(SMALLEST, 1 << max(0, 2 * len(rows) - 1).bit_length()))
         for column, values in zip(self.columns, kept, strict=True):
@@ -220,7 +235,7 @@ def probe_all(
             rows.columns[BIRTH],
             rows.columns[row_deaths],
             rows.mask,
-            rows.tail,
+            rows.low,
             bound,
             _ACTIVE,
             out,

@@ -1,34 +1,216 @@
-"""Compiled kernels are kept on disk; the first start on a machine says that it compiles them."""
+"""Compiling the kernels: said aloud when it happens, and done ahead of time on request.
+
+numba keeps compiled kernels on disk: beside the package, in the user's cache folder if that cannot
+be written, or in ``NUMBA_CACHE_DIR``. What is there is used as long as the kernel's source, numba
+and the processor are the same. Only numba knows all that, so nothing here guesses whether a kernel
+will be compiled: numba raises an event when it does, and the first such event of a process prints
+one line that says why the start takes a few seconds.
+
+:func:`warm_up` runs small queries that between them use every kernel with every type that a key or
+a column can have.
+"""
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import sys
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from typing import Any
 
-import numba
+import numpy as np
+import pyarrow as pa
+from numba.core import event
 
-from penstock.engine.kernels import probe
+_KERNELS = "penstock.engine.kernels."
+_MESSAGE = "penstock: compiling kernels for this machine, once; this takes a few seconds"
 
-_announced = False
+
+class _Compilations(event.Listener):
+    """Counts compilations of our kernels, and prints a line at the first."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.is_registered = False
+
+    def on_start(self, event: Any) -> None:
+        if not event.data["dispatcher"].py_func.__module__.startswith(_KERNELS):
+            return
+        if self.count == 0:
+            print(_MESSAGE, file=sys.stderr, flush=True)
+        self.count += 1
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+_compilations = _Compilations()
 
 
 def announce_compilation() -> None:
-    """Say once, on the first start, why it takes a few seconds."""
-    global _announced
-    if _announced:
-        return
-    _announced = True
-    folder = Path(probe.probe._cache.cache_path)
-    marker = folder / f"compiled-with-numba-{numba.__version__}"
-    if marker.exists():
-        return
-    print(
-        "penstock: compiling kernels for this machine, once (about 10 seconds)",
-        file=sys.stderr,
-        flush=True,
+    """From now on, say so if kernels have to be compiled."""
+    if not _compilations.is_registered:
+        _compilations.is_registered = True
+        event.register("numba:compile", _compilations)
+
+
+def warm_up(progress: Callable[[int, int], None] | None = None) -> int:
+    """Compile what is not on disk yet; how many kernels that were.
+
+    ``progress`` is told how many of the queries have run, and how many there are.
+    """
+    # The engine imports this module.
+    from penstock.engine.engine import Engine
+    from penstock.query.parse import parse
+
+    announce_compilation()
+    before = _compilations.count
+    schemas = {name: _batch(name, 0, 0, 1, False).schema for name in "ABC"}
+    schemas["T"] = _static().schema
+    cases = list(_cases())
+    for number, (text, plan, options) in enumerate(cases):
+        query = parse(text, schemas=schemas)
+        engine = Engine(query, plan=plan, **options)
+        sources = {stream.source for block in query.blocks for stream in block.streams}
+        static = {"T": _static()} if "T" in sources else {}
+        for push in _pushes():
+            engine.push({name: batch for name, batch in push.items() if name in sources} | static)
+            static = {}
+        restored = Engine.restore(query, engine.checkpoint())
+        restored.finish()
+        if progress is not None:
+            progress(number + 1, len(cases))
+    return _compilations.count - before
+
+
+_TYPES: dict[str, Any] = {
+    "i8": pa.int8(),
+    "i16": pa.int16(),
+    "i32": pa.int32(),
+    "i64": pa.int64(),
+    "u8": pa.uint8(),
+    "u16": pa.uint16(),
+    "u32": pa.uint32(),
+    "u64": pa.uint64(),
+    "f16": pa.float16(),
+    "f32": pa.float32(),
+    "f64": pa.float64(),
+    "flag": pa.bool_(),
+    "text": pa.string(),
+    "long_text": pa.large_string(),
+    "bytes": pa.binary(),
+    "code": pa.dictionary(pa.int32(), pa.string()),
+    "day": pa.date32(),
+    "day64": pa.date64(),
+    "clock": pa.time32("s"),
+    "clock64": pa.time64("us"),
+    "at": pa.timestamp("us"),
+    "span": pa.duration("ms"),
+    "price": pa.decimal128(10, 2),
+    "wide": pa.decimal128(38, 2),
+}
+_NO_KEY = ("f16",)
+
+
+def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Queries with plan and options."""
+    payload = ", ".join(f"A.{column} AS {column}" for column in _TYPES)
+    pair = "A [RANGE 50 MILLISECONDS], B [RANGE 70 MILLISECONDS]"
+    three = f"{pair}, C [RANGE 60 MILLISECONDS]"
+    chain = "A.i64 = B.i64 AND B.i32 = C.i32"
+    for plan in ("((A B) C)", "(A B C)"):
+        yield f"SELECT {payload}, C.id FROM {three} WHERE {chain}", plan, {}
+        yield f"SELECT A.id, C.id FROM {three} WHERE {chain}", plan, {"lateness": 20}
+    for column in _TYPES:
+        if column not in _NO_KEY:
+            yield f"SELECT A.id, B.{column} FROM {pair} WHERE A.{column} = B.{column}", "auto", {}
+    keys = "A.i64 = B.i64 AND A.text = B.text AND B.i64 = C.i64 AND A.i32 = C.i32"
+    yield f"SELECT A.id FROM {three} WHERE {keys}", "((A B) C)", {}
+    yield f"SELECT A.id FROM {three} WHERE {keys}", "((A B) C)", {"join": "nested-loops"}
+    theta = "A.i64 < B.i64 AND A.f64 + 1 <> B.f64 AND A.i64 + B.i64 + C.i64 > 10 AND A.i32 > 0"
+    yield f"SELECT A.id FROM {three} WHERE {theta} AND B.id = C.id", "((A B) C)", {}
+    yield f"SELECT A.id, T.name FROM {pair}, T WHERE A.i64 = B.i64 AND A.i32 = T.id", "auto", {}
+    rows = "A [ROWS 20], B [ROWS 30], C [PARTITION BY i32 ROWS 2]"
+    for plan in ("((A B) C)", "(A B C)"):
+        yield f"SELECT A.id FROM {rows} WHERE {chain}", plan, {}
+    partition = "A [PARTITION BY text ROWS 3], B [PARTITION BY i32, f64 ROWS 2]"
+    yield f"SELECT A.id FROM {partition} WHERE A.i64 = B.i64", "auto", {}
+    for emission in ("DSTREAM", "RSTREAM"):
+        yield f"{emission} (SELECT A.id FROM {pair} WHERE A.i64 = B.i64)", "auto", {}
+    for options in ({}, {"lateness": 20}):
+        yield (
+            "SELECT A.i64, A.text FROM A [RANGE 50 MILLISECONDS] EXCEPT "
+            "SELECT B.i64, B.text FROM B [RANGE 70 MILLISECONDS]",
+            "auto",
+            options,
+        )
+    for options in ({}, {"lateness": 20}):
+        for key in ("A.i32", "A.text, A.i64"):
+            for column in ("i64", "i32", "f64", "f32", "u64", "price", "wide"):
+                yield _grouped(key, column, pair, "COUNT SUM AVG MIN MAX"), "auto", options
+            for column in ("text", "day", "at"):
+                yield _grouped(key, column, pair, "COUNT MIN MAX"), "auto", options
+
+
+def _grouped(key: str, column: str, sources: str, functions: str) -> str:
+    selected = ", ".join(
+        f"{function}(B.{column}) AS out{i}" for i, function in enumerate(functions.split())
     )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        marker.touch()
-    except OSError:
-        pass  # A read-only place: numba cannot keep the kernels there either.
+    return (
+        f"SELECT {key}, COUNT(*) AS n, {selected} FROM {sources} "
+        f"WHERE A.i64 = B.i64 GROUP BY {key}"
+    )
+
+
+def _pushes() -> Iterator[dict[str, Any]]:
+    """A growing, a steady and a drying up stream; with and without NULLs, in and out of order."""
+    for number, count in enumerate((1, 40, 200, 30, 1)):
+        yield {
+            name: _batch(name, number, 100 * number, count, number == 2)
+            for name in ("ABC" if count > 1 else "A" if number else "ABC")
+        }
+
+
+def _batch(name: str, seed: int, start: int, count: int, with_nulls: bool) -> Any:
+    random = np.random.default_rng([ord(name), seed])
+    values = random.integers(0, 20, count)
+    times = start + np.sort(random.integers(0, 100, count))
+    if seed == 3:
+        times = times[::-1].copy()
+    columns: dict[str, Any] = {
+        "id": pa.array(np.arange(count, dtype=np.int64)),
+        "ts": pa.array(times),
+    }
+    for column, type_ in _TYPES.items():
+        shown = [None if with_nulls and v == 7 else _value(type_, int(v)) for v in values]
+        columns[column] = pa.array(shown, type_)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _value(type_: Any, number: int) -> Any:
+    """A value of ``type_``, another one for every number below 20."""
+    if pa.types.is_boolean(type_):
+        return number % 2 == 0
+    if pa.types.is_decimal(type_):
+        return decimal.Decimal(number) / 4
+    if pa.types.is_float16(type_):
+        return np.float16(number)
+    if pa.types.is_floating(type_):
+        return number / 4
+    if pa.types.is_binary(type_):
+        return b"x" * number
+    if pa.types.is_date(type_):
+        return datetime.date(2024, 1, 1 + number)
+    if pa.types.is_time(type_):
+        return datetime.time(number)
+    if pa.types.is_timestamp(type_):
+        return datetime.datetime(2024, 1, 1, number)
+    if pa.types.is_duration(type_):
+        return datetime.timedelta(seconds=number)
+    if pa.types.is_integer(type_):
+        return number
+    return f"value {number}"
+
+
+def _static() -> Any:
+    return pa.table({"id": pa.array(range(20), pa.int32()), "name": [f"n{i}" for i in range(20)]})

@@ -37,7 +37,7 @@ class Family:
         rotated = [self.values[(start + i) % len(self.values)] for i in range(len(self.values))]
         chosen = rotated[:size]
         own = self.own.get(kind, ())
-        if own and chance.random() < 0.5:
+        if own and chance.random() >= 0.5:
             chosen += chance.sample(own, chance.randint(1, min(2, len(own))))
         return tuple(convert(value, kind) for value in chosen)
 

@@ -158,16 +158,23 @@ class Oracle:
                     self.now = max(self.now, time)
 
     def _take_in_arrival_order(self, tables: Mapping[str, Batch]) -> None:
+        has_arrival = {ARRIVAL in table.schema.names for table in tables.values()}
+        if len(has_arrival) > 1:
+            raise InputError(f"some batches of this push have a column {ARRIVAL!r}, others do not")
         incoming = []
         for rank, (source, table) in enumerate(tables.items()):
-            if ARRIVAL in table.schema.names:
+            if True in has_arrival:
                 keys = python_values(table.column(ARRIVAL))
+                if None in keys:
+                    raise InputError(f"column {ARRIVAL!r} of {source!r} has a NULL")
             else:
                 keys = self._times(self._by_source[source], table)
             rows = self._rows(source, table)
             for position, (values, key) in enumerate(zip(rows, keys, strict=True)):
-                first = BEGINNING if key is None else key
-                incoming.append(((first, rank, position), source, values))
+                if key is None:
+                    self.null_time[source] += 1
+                else:
+                    incoming.append(((key, rank, position), source, values))
         for _, source, values in sorted(incoming, key=lambda item: item[0]):
             self._places += 1
             self._add(source, values, self._places)
@@ -183,9 +190,9 @@ class Oracle:
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _times(self, stream: Stream, table: Batch) -> list[int | None]:
-        """The event times of ``table`` in ticks; all None where the stream has none."""
+        """The event times of ``table`` in ticks."""
         if stream.event_time is None:
-            return [None] * table.num_rows
+            raise InputError(f"a batch of {stream.source!r} has nothing to order its rows by")
         kind = stream.schema.field(stream.event_time).type
         unit = kind.unit if pa.types.is_timestamp(kind) else "ms"
         ticks = 1_000 * self.graph.ticks_per_millisecond // TICKS_PER_SECOND[unit]

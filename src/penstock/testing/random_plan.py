@@ -29,7 +29,7 @@ def _node(chance: random.Random, aliases: list[str], shape: str) -> tuple[str, s
     groups = [aliases[a:b] for a, b in zip([0, *cuts], [*cuts, len(aliases)], strict=True)]
     children = [_node(chance, group, shape) for group in groups]
     inside = " ".join(text for text, _ in children)
-    if chance.random() < 0.4:
+    if chance.random() >= 0.6:
         inside += " |"
         for position, (_, name) in enumerate(children):
             others = [other for i, (_, other) in enumerate(children) if i != position]

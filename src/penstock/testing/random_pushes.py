@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from penstock.query.join_graph import ARRIVAL
 from penstock.testing.case import table
+from penstock.testing.feature_chance import FeatureChance
 from penstock.testing.knobs import Knobs
 from penstock.testing.random_query import RandomQuery, Source
 
@@ -48,26 +49,17 @@ def random_pushes(chance: random.Random, query: RandomQuery, knobs: Knobs) -> Ra
     return _Run(chance, query, knobs).pushes()
 
 
-class _Run:
+class _Run(FeatureChance):
     def __init__(self, chance: random.Random, query: RandomQuery, knobs: Knobs) -> None:
-        self.chance = chance
+        super().__init__(chance, knobs)
         self.query = query
-        self.knobs = knobs
-        self.used: set[str] = set()
         self.base = chance.choice([0, 1_700_000_000_000, -7_000])
         rates = [0.0, 0.1, 0.3] if len(query.aliases) <= 3 else [0.0, 0.0, 0.1]
         self.null_rates = {
             (s.name, column): chance.choice(rates) for s in query.sources for column in s.pools
         }
 
-    def may(self, feature: str, probability: float) -> bool:
-        if feature not in self.knobs.features or self.chance.random() >= probability:
-            return False
-        self.used.add(feature)
-        return True
-
     def pushes(self) -> RandomPushes:
-        chance = self.chance
         null_time = not self.query.by_rows and self.may("null time", 0.1)
         events = self.events(null_time)
         arrivals, lateness = self.arrival_order(events)
@@ -82,7 +74,7 @@ class _Run:
             if s.is_static
         }
         if static:
-            if chance.random() < 0.5:
+            if self.flip(0.5):
                 pushes.insert(0, static)
             elif pushes:
                 pushes[0] = {**static, **pushes[0]}
@@ -102,12 +94,12 @@ class _Run:
         chance = self.chance
         streams = [s for s in self.query.sources if not s.is_static]
         wanted = {s.name: chance.randint(self.query.size // 2, self.query.size) for s in streams}
-        if chance.random() < 0.05:
+        if self.flip(0.05):
             wanted[chance.choice(streams).name] = 0
         turns = [s for s in streams for _ in range(wanted[s.name])]
         chance.shuffle(turns)
-        if chance.random() < 0.3:
-            turns.sort(key=lambda s: (chance.random() < 0.8, s.name))
+        if self.flip(0.3):
+            turns.sort(key=lambda s: self.flip(0.8, s.name))
         moment = 0
         numbers = dict.fromkeys(wanted, 0)
         events = []
@@ -115,7 +107,7 @@ class _Run:
         for source in turns:
             moment += chance.choice(steps)
             time, value = self.time(source, moment)
-            if null_time and chance.random() < 0.1:
+            if null_time and self.flip(0.1):
                 value = None
             numbers[source.name] += 1
             row = self.row(source, numbers[source.name], value)
@@ -144,9 +136,9 @@ class _Run:
             values.append(time)
         for column, (_, pool) in source.pools.items():
             rate = self.null_rates[source.name, column] if "nulls" in self.knobs.features else 0.0
-            if rate > 0 and self.chance.random() < rate:
+            if rate > 0 and self.flip(rate):
                 values.append(None)
-            elif column in source.families and self.chance.random() < self.query.heavy:
+            elif column in source.families and self.flip(self.query.heavy):
                 values.append(pool[0])
             else:
                 values.append(self.chance.choice(pool))
@@ -191,7 +183,7 @@ class _Run:
         if len(events) <= 60 and self.may("tiny pushes", 0.15):
             return [[event] for event in events]
         groups: list[list[Event]] = []
-        by_source = chance.random() < 0.15
+        by_source = self.flip(0.15)
         largest = chance.choice([2, 5, 10, 30])
         start = 0
         while start < len(events):
@@ -213,7 +205,7 @@ class _Run:
         places = list(range(len(events)))
         if self.arrival:
             chance.shuffle(places)
-            places = [place // 2 for place in places] if chance.random() < 0.3 else places
+            places = [place // 2 for place in places] if self.flip(0.3) else places
         for place, event in zip(places, events, strict=True):
             row = (*event.row, place) if self.arrival else event.row
             rows.setdefault(event.source.name, []).append(row)
@@ -241,7 +233,7 @@ class _Run:
             for event in group:
                 newest = event.time if newest is None else max(newest, event.time)
             mark = None
-            if newest is not None and self.chance.random() < 0.5:
+            if newest is not None and self.flip(0.5):
                 mark = newest // _NANOSECONDS - self.chance.choice([0, 1, 5, 20]) * self.query.step
             found.append(mark)
         return tuple([None] * (pushes - len(found)) + found)

@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.query.join_graph import ARRIVAL
+from penstock.testing.feature_chance import FeatureChance
 from penstock.testing.key_families import FAMILIES, INTEGER, MIXED, PAYLOADS, Family
 from penstock.testing.knobs import Knobs
 
@@ -98,24 +99,15 @@ def random_query(chance: random.Random, knobs: Knobs) -> RandomQuery:
     return _Draft(chance, knobs).query()
 
 
-class _Draft:
+class _Draft(FeatureChance):
     def __init__(self, chance: random.Random, knobs: Knobs) -> None:
-        self.chance = chance
-        self.knobs = knobs
-        self.used: set[str] = set()
+        super().__init__(chance, knobs)
         self.sources: list[Source] = []
         self.keys = 0
         self.blocks = 0
         self.first_value = chance.randrange(8)
         self.equalities = 0
         self.filters = 0
-
-    def may(self, feature: str, probability: float) -> bool:
-        """Whether to use ``feature`` now."""
-        if feature not in self.knobs.features or self.chance.random() >= probability:
-            return False
-        self.used.add(feature)
-        return True
 
     def query(self) -> RandomQuery:
         chance = self.chance
@@ -129,7 +121,7 @@ class _Draft:
         self.size = self.knobs.tuples_for(min(self.total, 6))
         self.domain = self.knobs.domain_for(self.total)
         self.step, self.unit = chance.choice(_MILLISECOND_UNITS)
-        self.one_time_column = chance.random() < 0.7
+        self.one_time_column = not self.flip(0.3)
         self.no_time = self.by_rows and self.may("no event time", 0.2)
         self.arrival_in_schema = self.no_time or (self.by_rows and self.may("arrival", 0.15))
         self.common_window = self.window_length()
@@ -175,7 +167,7 @@ class _Draft:
             word = chance.choice(["", "", "ISTREAM"])
         if not word:
             return text
-        if "EXCEPT" in text or chance.random() < 0.3:
+        if "EXCEPT" in text or self.flip(0.3):
             return f"{word} (\n{text}\n)"
         return text.replace("SELECT", f"SELECT {word}", 1)
 
@@ -298,7 +290,7 @@ class _Draft:
         linked = [item for item in items if not item.crossed]
         edges = self.edges(len(linked))
         family = self.family()
-        one_attribute = chance.random() < 0.3
+        one_attribute = self.flip(0.3)
         for i, j in edges:
             if not one_attribute:
                 family = self.family()
@@ -329,7 +321,7 @@ class _Draft:
         if shape == "star":
             return [(order[0], other) for other in order[1:]]
         edges = [(order[i], order[chance.randrange(i)]) for i in range(1, count)]
-        if count > 2 and chance.random() < 0.3:
+        if count > 2 and self.flip(0.3):
             i, j = chance.sample(range(count), 2)
             edges.append((i, j))
         return edges
@@ -377,10 +369,10 @@ class _Draft:
     def key_column(self, source: Source, family: Family, reuse: bool) -> str:
         chance = self.chance
         known = [name for name, f in source.families.items() if f is family]
-        if known and (reuse or chance.random() < 0.4):
+        if known and (reuse or self.flip(0.4)):
             return known[0] if reuse else chance.choice(known)
         kind = family.types[0]
-        if "key types" in self.knobs.features and chance.random() < 0.7:
+        if "key types" in self.knobs.features and self.flip(0.7):
             kind = chance.choice(family.types)
         name = f"k{self.keys}"
         self.keys += 1
@@ -472,15 +464,15 @@ class _Draft:
     def select(self, items: Sequence[StreamUse]) -> list[str]:
         chance = self.chance
         columns = [f"{item.alias}.id AS {item.alias}_id" for item in items]
-        if chance.random() < 0.1:
+        if self.flip(0.1):
             columns = [f"{item.alias}.v AS {item.alias}_v" for item in items]
         for item in items:
             if "p" in item.source.pools:
                 columns.append(f"{item.alias}.p AS {item.alias}_p")
-            if item.source.families and chance.random() < 0.4:
+            if item.source.families and self.flip(0.4):
                 key = chance.choice(list(item.source.families))
                 columns.append(f"{item.alias}.{key} AS {item.alias}_{key}")
-            if item.source.time_type is not None and chance.random() < 0.2:
+            if item.source.time_type is not None and self.flip(0.2):
                 columns.append(f"{item.alias}.{item.source.time_column} AS {item.alias}_time")
         number = 0
         while number < 4 and self.may("select expressions", 0.35):
@@ -530,7 +522,7 @@ class _Draft:
             item = chance.choice(items)
             columns = [c for c in item.source.pools if c != "p"]
             groups.append(f"{item.alias}.{chance.choice(columns)}")
-        if chance.random() < 0.15:
+        if self.flip(0.15):
             groups.append(f"{items[0].alias}.v + 1")
         groups = list(dict.fromkeys(groups))
         number = chance.randint(0 if groups else 1, 4)

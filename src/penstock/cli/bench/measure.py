@@ -22,6 +22,7 @@ def measure(order: dict[str, Any]) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         text=True,
         check=False,
+        start_new_session=True,  # An interrupt reaches this process alone, which ends the other.
     )
     if process.returncode < 0:
         raise PenstockError(
@@ -58,5 +59,3 @@ if __name__ == "__main__":
     except PenstockError as error:
         print(error)
         sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)

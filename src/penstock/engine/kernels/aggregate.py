@@ -340,3 +340,40 @@ def changed_from(keys: Int64s, changed: Bools) -> None:
     for i in range(1, keys.shape[0]):
         if keys[i] != keys[i - 1]:
             changed[i] = True
+
+
+@njit(cache=True)
+def differences(
+    owner: Int64s, instants: Int64s, living: Int64s, shown: Int64s, changed: Bools, old: bool
+) -> tuple[Int64s, Int64s, bool]:
+    """Which of the rows ``shown`` (those with somebody alive) leave, when, and if in order.
+
+    ``changed[i]`` tells whether row ``shown[i]`` differs from ``shown[i - 1]``. A row leaves if it
+    differs from the one before it in its group, or there was none; ``old``: if the next one in its
+    group differs from it, or there is none.
+    """
+    rows = owner.shape[0]
+    leaving = np.empty(shown.shape[0], np.int64)
+    when = np.empty(shown.shape[0], np.int64)
+    count = 0
+    in_order = True
+    for i in range(shown.shape[0]):
+        row = shown[i]
+        if old:
+            later = row + 1
+            if later == rows or owner[later] != owner[row]:
+                continue
+            if living[later] > 0 and not changed[i + 1]:
+                continue
+        else:
+            later = row
+            if row == 0 or owner[row - 1] != owner[row]:
+                continue
+            if living[row - 1] > 0 and not changed[i]:
+                continue
+        leaving[count] = i
+        when[count] = instants[later]
+        if count > 0 and when[count] < when[count - 1]:
+            in_order = False
+        count += 1
+    return leaving[:count], when[:count], in_order

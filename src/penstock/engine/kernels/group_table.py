@@ -11,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 Int64s = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 
 EMPTY = -1
 
@@ -71,3 +72,30 @@ def enter(keys: Int64s, count: int, slots: Int64s) -> None:
         while slots[slot] != EMPTY:
             slot = (slot + 1) & mask
         slots[slot] = group
+
+
+@njit(cache=True)
+def size_of(offsets: Int64s, rows: Int64s) -> int:
+    """How many bytes the values in ``rows`` have."""
+    size = 0
+    for row in rows:
+        size += offsets[row + 1] - offsets[row]
+    return size
+
+
+@njit(cache=True)
+def copy_bytes(
+    data: Bytes, offsets: Int64s, rows: Int64s, arena: Bytes, ends: Int64s, count: int
+) -> None:
+    """Append the values ``data[offsets[row]:offsets[row + 1]]`` to the ``count`` in ``arena``.
+
+    Value ``i`` in ``arena`` lies between ``ends[i]`` and ``ends[i + 1]``.
+    """
+    place = ends[count]
+    for i in range(rows.shape[0]):
+        start = offsets[rows[i]]
+        size = offsets[rows[i] + 1] - start
+        for j in range(size):
+            arena[place + j] = data[start + j]
+        place += size
+        ends[count + i + 1] = place

@@ -1,0 +1,198 @@
+"""The interner against a dictionary, and its kernels against twins on Python bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from penstock.engine.interner import NOT_A_VALUE, Interner
+from penstock.engine.kernels import intern as kernels
+
+Int64s = NDArray[np.int64]
+MASK = 2**64 - 1
+
+
+class DictionaryInterner:
+    """What an interner means."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[bytes, int] = {}
+        self.next_number = 0
+
+    def intern(self, values: list[bytes | None]) -> list[int]:
+        return [NOT_A_VALUE if value is None else self.number(value) for value in values]
+
+    def number(self, value: bytes) -> int:
+        if value not in self.numbers:
+            self.numbers[value] = self.next_number
+            self.next_number += 1
+        return self.numbers[value]
+
+    def sweep(self, live: list[int]) -> None:
+        self.numbers = {v: n for v, n in self.numbers.items() if n in live}
+
+
+def packed(values: list[bytes | None], before: bytes = b"") -> tuple[Any, Int64s, Any]:
+    """Values as an interner takes them, with ``before`` in front of the first one."""
+    filled = [b"" if v is None else v for v in values]
+    data = np.frombuffer(before + b"".join(filled), np.uint8)
+    ends = np.cumsum([len(before), *map(len, filled)], dtype=np.int64)
+    validity = np.array([v is not None for v in values], np.bool_)
+    return data, ends, None if validity.all() else validity
+
+
+def hash_twin(value: bytes) -> int:
+    """The hash as the kernel computes it, as a signed integer."""
+    h = len(value) * 0x9E3779B97F4A7C15 & MASK
+    for i in range(0, len(value), 8):
+        word = int.from_bytes(value[i : i + 8], "little")
+        h = (h ^ word) * 0xFF51AFD7ED558CCD & MASK
+        if i + 8 <= len(value):
+            h ^= h >> 32
+    h ^= h >> 33
+    h = h * 0xC4CEB9FE1A85EC53 & MASK
+    h ^= h >> 33
+    return h - 2**64 if h >= 2**63 else h
+
+
+def colliding_pair(first: bytes, second: bytes) -> tuple[bytes, bytes]:
+    """Two different values of 16 bytes with one hash, that begin with the given eight bytes."""
+
+    def state(word: bytes) -> int:
+        h = 16 * 0x9E3779B97F4A7C15 & MASK
+        h = (h ^ int.from_bytes(word, "little")) * 0xFF51AFD7ED558CCD & MASK
+        return h ^ h >> 32
+
+    ending = state(first) ^ state(second)
+    return first + bytes(8), second + ending.to_bytes(8, "little")
+
+
+VALUES = st.sampled_from([b"", b"\0", b"\0\0", b"a", b"a\0", b"ab", b"x" * 7, b"x" * 8, b"x" * 9])
+BYTES = VALUES | st.binary(max_size=40) | st.integers(0, 300).map(lambda i: f"user-{i}".encode())
+
+
+@settings(derandomize=True, max_examples=150, deadline=None, database=None)
+@given(st.binary(max_size=40), st.integers(0, 9))
+def test_hash_agrees_with_its_twin(value: bytes, start: int) -> None:
+    data = np.frombuffer(bytes(start) + value + b"!", np.uint8)
+    assert kernels.hash_bytes(data, start, start + len(value)) == hash_twin(value)
+
+
+@settings(derandomize=True, max_examples=150, deadline=None, database=None)
+@given(st.binary(max_size=24), st.binary(max_size=24), st.integers(0, 24))
+def test_same_bytes(left: bytes, right: bytes, size: int) -> None:
+    size = min(size, len(left), len(right))
+    got = kernels.same_bytes(
+        np.frombuffer(b"-" + left, np.uint8), 1, np.frombuffer(b"--" + right, np.uint8), 2, size
+    )
+    assert got == (left[:size] == right[:size])
+    one, two = (np.frombuffer(v + b"\0", np.uint8) for v in (left, left))
+    assert kernels.same_bytes(one, 0, two, 0, len(left))
+
+
+STEPS = st.lists(
+    st.tuples(st.just("intern"), st.lists(st.none() | BYTES, max_size=60))
+    | st.tuples(st.just("sweep"), st.lists(st.integers(-1, 400), max_size=40)),
+    max_size=8,
+)
+
+
+@settings(derandomize=True, max_examples=120, deadline=None, database=None)
+@given(STEPS)
+def test_agrees_with_a_dictionary(steps: list[tuple[str, Any]]) -> None:
+    interner, twin = Interner(), DictionaryInterner()
+    for step, argument in steps:
+        if step == "sweep":
+            interner.sweep(np.array(argument, np.int64))
+            twin.sweep(argument)
+        else:
+            data, offsets, validity = packed(argument, before=b"skipped")
+            assert interner.intern(data, offsets, validity).tolist() == twin.intern(argument)
+        assert len(interner) == len(twin.numbers)
+
+
+def test_grows_through_many_values_and_shrinks_again() -> None:
+    interner, twin = Interner(), DictionaryInterner()
+    values: list[bytes | None] = [f"value {i * 7 % 20_000}".encode() for i in range(30_000)]
+    numbers = interner.intern(*packed(values))
+    assert numbers.tolist() == twin.intern(values)
+    assert len(interner) == 20_000
+    full = interner.nbytes
+    assert full < 20_000 * 200
+    live = numbers[:100]
+    interner.sweep(live)
+    assert len(interner) == 100
+    assert interner.nbytes < full // 20
+    assert interner.intern(*packed(values[:100])).tolist() == live.tolist()
+    again = interner.intern(*packed(values[100:103]))
+    assert again.tolist() == [20_000, 20_001, 20_002]
+
+
+def test_a_swept_value_gets_a_new_number() -> None:
+    interner = Interner()
+    assert interner.intern(*packed([b"a", b"b", b"c"])).tolist() == [0, 1, 2]
+    interner.sweep(np.array([1, 1, 77, -1]))
+    assert len(interner) == 1
+    assert interner.intern(*packed([b"a", b"b", b"c"])).tolist() == [3, 1, 4]
+    interner.sweep(np.zeros(0, np.int64))
+    assert len(interner) == 0
+    assert interner.intern(*packed([b"b"])).tolist() == [5]
+
+
+def test_one_hash_is_not_one_value() -> None:
+    values: list[bytes | None] = []
+    for i in range(200):
+        one, two = colliding_pair(f"first{i:03d}".encode(), f"other{i:03d}".encode())
+        assert one != two
+        assert hash_twin(one) == hash_twin(two)
+        values += [one, two]
+    interner = Interner()
+    assert interner.intern(*packed(values)).tolist() == list(range(400))
+    assert interner.intern(*packed(values)).tolist() == list(range(400))
+    interner.sweep(np.arange(1, 400, 2))
+    assert interner.intern(*packed(values[1::2])).tolist() == list(range(1, 400, 2))
+    assert interner.intern(*packed(values[::2])).tolist() == list(range(400, 600))
+
+
+@pytest.mark.parametrize("size", [511, 512, 513, 100_000])
+def test_one_value_larger_than_the_arena(size: int) -> None:
+    interner = Interner()
+    long = b"z" * size
+    assert interner.intern(*packed([long, b"", long, long[:-1]])).tolist() == [0, 1, 0, 2]
+    interner.sweep(np.array([0]))
+    assert interner.intern(*packed([long])).tolist() == [0]
+
+
+def test_nothing() -> None:
+    interner = Interner()
+    assert interner.intern(*packed([])).tolist() == []
+    assert interner.intern(*packed([None, None])).tolist() == [NOT_A_VALUE] * 2
+    assert len(interner) == 0
+
+
+def test_a_null_may_have_bytes() -> None:
+    data = np.frombuffer(b"abcd", np.uint8)
+    numbers = Interner().intern(
+        data, np.array([0, 2, 3, 4]), np.array([True, False, True], np.bool_)
+    )
+    assert numbers.tolist() == [0, NOT_A_VALUE, 1]
+
+
+def test_rehash_keeps_every_entry() -> None:
+    old = np.full(2 * 8, kernels.EMPTY, np.int64)
+    for slot, (h, entry) in enumerate([(5, 0), (13, 1), (-3, 2)]):
+        old[2 * slot], old[2 * slot + 1] = h, entry
+    new = np.full(2 * 16, kernels.EMPTY, np.int64)
+    kernels.rehash(old, new)
+    table = new.reshape(-1, 2)
+    assert sorted(map(tuple, table[table[:, 1] >= 0].tolist())) == [(-3, 2), (5, 0), (13, 1)]
+    for h, entry in ((5, 0), (13, 1), (-3, 2)):
+        slot = h & 15
+        while table[slot, 1] != entry:
+            assert table[slot, 1] != kernels.EMPTY
+            slot = (slot + 1) & 15
