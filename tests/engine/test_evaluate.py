@@ -295,6 +295,9 @@ def test_errors_name_the_expression(operator: Any, left: int, right: int, reason
     # NULL beside it is no error, and neither is no row.
     assert run(node, x=pa.array([None], LONG), y=pa.array([0])) == [None]
     assert run(node, x=pa.array([], LONG), y=pa.array([], LONG)) == []
+    by_constant = Arithmetic(LONG, operator, x(LONG), Constant(LONG, right))
+    assert run(by_constant, x=pa.array([], LONG)) == []
+    assert run(by_constant, x=pa.array([None], LONG)) == [None]
     constant = Arithmetic(LONG, operator, Constant(LONG, left), Constant(LONG, right))
     assert evaluate(constant, {}, 0).to_pylist() == []
     with pytest.raises(InputError, match=reason):

@@ -50,13 +50,10 @@ def hash_twin(value: bytes) -> int:
     """The hash as the kernel computes it, as a signed integer."""
     h = len(value) * 0x9E3779B97F4A7C15 & MASK
     for i in range(0, len(value), 8):
-        word = int.from_bytes(value[i : i + 8], "little")
-        h = (h ^ word) * 0xFF51AFD7ED558CCD & MASK
-        if i + 8 <= len(value):
-            h ^= h >> 32
-    h ^= h >> 33
+        h = (h ^ int.from_bytes(value[i : i + 8], "little")) * 0xFF51AFD7ED558CCD & MASK
+        h ^= h >> 32
     h = h * 0xC4CEB9FE1A85EC53 & MASK
-    h ^= h >> 33
+    h ^= h >> 32
     return h - 2**64 if h >= 2**63 else h
 
 
@@ -77,22 +74,33 @@ BYTES = VALUES | st.binary(max_size=40) | st.integers(0, 300).map(lambda i: f"us
 
 
 @settings(derandomize=True, max_examples=150, deadline=None, database=None)
-@given(st.binary(max_size=40), st.integers(0, 9))
-def test_hash_agrees_with_its_twin(value: bytes, start: int) -> None:
-    data = np.frombuffer(bytes(start) + value + b"!", np.uint8)
-    assert kernels.hash_bytes(data, start, start + len(value)) == hash_twin(value)
+@given(st.binary(max_size=40), st.integers(0, 9), st.integers(0, 9))
+def test_entries_agree_with_their_twin(value: bytes, start: int, behind: int) -> None:
+    data = np.frombuffer(b"-" * start + value + b"!" * behind, np.uint8)
+    data = np.zeros(0, np.uint8) if len(data) == 0 else data
+    assert kernels.hash_bytes(data, start, len(value)) == hash_twin(value)
+    arena = np.full(12, -1, np.int64)
+    place = kernels.put_entry(arena, 3, 77, data, start, len(value))
+    assert place == 3 + kernels.HEADER + (len(value) + 7) // 8
+    assert arena[3:5].tolist() == [77, len(value)]
+    stored = arena[5:place].tobytes()
+    assert stored == value + bytes(len(stored) - len(value))
+    assert kernels.hash_entry(arena, 3) == hash_twin(value)
+    assert kernels.is_entry(arena, 3, data, start, len(value))
 
 
-@settings(derandomize=True, max_examples=150, deadline=None, database=None)
-@given(st.binary(max_size=24), st.binary(max_size=24), st.integers(0, 24))
-def test_same_bytes(left: bytes, right: bytes, size: int) -> None:
-    size = min(size, len(left), len(right))
-    got = kernels.same_bytes(
-        np.frombuffer(b"-" + left, np.uint8), 1, np.frombuffer(b"--" + right, np.uint8), 2, size
-    )
-    assert got == (left[:size] == right[:size])
-    one, two = (np.frombuffer(v + b"\0", np.uint8) for v in (left, left))
-    assert kernels.same_bytes(one, 0, two, 0, len(left))
+@pytest.mark.parametrize("size", range(27))
+def test_every_byte_counts(size: int) -> None:
+    value = bytes(range(1, size + 1))
+    arena = np.zeros(12, np.int64)
+    kernels.put_entry(arena, 0, 0, np.frombuffer(value + b"!", np.uint8), 0, size)
+    for i in range(size):
+        other = value[:i] + bytes([value[i] ^ 64]) + value[i + 1 :]
+        assert not kernels.is_entry(arena, 0, np.frombuffer(b"-" + other, np.uint8), 1, size)
+        assert hash_twin(value) != hash_twin(other)
+    longer = np.frombuffer(value + bytes(9), np.uint8)
+    for more in range(1, 9):
+        assert not kernels.is_entry(arena, 0, longer, 0, size + more)
 
 
 STEPS = st.lists(
@@ -114,6 +122,9 @@ def test_agrees_with_a_dictionary(steps: list[tuple[str, Any]]) -> None:
             data, offsets, validity = packed(argument, before=b"skipped")
             assert interner.intern(data, offsets, validity).tolist() == twin.intern(argument)
         assert len(interner) == len(twin.numbers)
+        numbers, values = interner.contents()
+        values.validate(full=True)
+        assert dict(zip(values.to_pylist(), numbers.tolist(), strict=True)) == twin.numbers
 
 
 def test_grows_through_many_values_and_shrinks_again() -> None:
@@ -159,7 +170,7 @@ def test_one_hash_is_not_one_value() -> None:
     assert interner.intern(*packed(values[::2])).tolist() == list(range(400, 600))
 
 
-@pytest.mark.parametrize("size", [511, 512, 513, 100_000])
+@pytest.mark.parametrize("size", [1007, 1008, 1009, 100_000])
 def test_one_value_larger_than_the_arena(size: int) -> None:
     interner = Interner()
     long = b"z" * size

@@ -133,6 +133,16 @@ def test_an_error_in_an_expression_is_harmless() -> None:
     still_usable(running)
 
 
+@pytest.mark.parametrize("window", ["RANGE 10 SECONDS", "ROWS 10"])
+def test_what_a_filter_rejects_is_not_computed_with(window: str) -> None:
+    running = engine(
+        f"""SELECT A.id AS a, B.id AS b FROM A [{window}], B [{window}]
+            WHERE A.x <> 0 AND 10 % A.x = 0 AND B.x = 10 % A.x + A.x AND A.id % A.x >= 0"""
+    )
+    running.push({"A": a((1, 1, 0), (2, 2, 5), (3, 3, 4), (4, 4, 0))})
+    assert running.push({"B": b((5, 9, 5), (6, 8, 0))}).to_pylist() == [{"a": 2, "b": 9}]
+
+
 def test_an_interrupt_is_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
     running = started()
 

@@ -23,10 +23,15 @@ def run(options: argparse.Namespace) -> int:
     from penstock.engine.warm_up import warm_up
 
     start = time.perf_counter()
-    compiled = warm_up()
+    compiled = warm_up(_show if sys.stderr.isatty() else None)
     if compiled:
         seconds = time.perf_counter() - start
         print(f"penstock: compiled {compiled} kernels in {seconds:.0f} s", file=sys.stderr)
     else:
-        print("penstock: all kernels are compiled", file=sys.stderr)
+        print("penstock: all kernels were compiled before", file=sys.stderr)
     return 0
+
+
+def _show(done: int, total: int) -> None:
+    end = "\r" if done < total else "\r\033[K"
+    print(f"penstock: warm-up {100 * done // total} %", end=end, file=sys.stderr, flush=True)

@@ -283,11 +283,10 @@ class Aggregation:
         events = np.concatenate([entering, passing, dying], axis=1)
         count = entering.shape[1]
         rows = None
-        if self._emission == "rstream":
+        if self._emission == "rstream" and len(self._groups):
             # One instant is as good as another on the way there: only the last row counts.
-            everyone = np.arange(len(self._groups))
             instants = np.full(events.shape[1], until)
-            rows = GroupRows.of(events, count, instants, self._alive, everyone)
+            rows = GroupRows.of(events, count, instants, self._alive, len(self._groups))
         elif events.shape[1]:
             instants = np.concatenate([entering[BIRTH], events[DEATH, count:] + 1])
             np.maximum(instants, before, out=instants)

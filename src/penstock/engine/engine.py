@@ -60,10 +60,12 @@ class Engine:
             raise OptionError(f"query must come from penstock.parse, not {type(query).__name__}")
         announce_compilation()
         self.query = query
+        self._by_rows = query.by_rows
+        self._grouped = query.is_grouped
         self.options = Options.of(feedback, overload, lateness, join, limits)
         self._plan = _plan_for(query, plan)
         self._lateness = (self.options.lateness or 0) * query.ticks_per_millisecond
-        self._strict = self.options.lateness is not None and not query.by_rows
+        self._strict = self.options.lateness is not None and not self._by_rows
         self._wirings = [wire(block) for block in query.blocks]
         self._interners: list[dict[int, Interner]] = []
         self._leaves: list[dict[str, LeafWindow]] = []
@@ -112,14 +114,14 @@ class Engine:
                 wiring,
                 list(dict.fromkeys(c.name for c in read_columns if c.stream == stream.alias)),
                 interners,
-                self.query.by_rows,
+                self._by_rows,
                 self.query.ticks_per_millisecond,
             )
             for stream in block.streams
         }
         self._interners.append(interners)
         self._leaves.append(leaves)
-        self._trees.append(JoinTree(root, wiring, leaves, self.options.join, self.query.by_rows))
+        self._trees.append(JoinTree(root, wiring, leaves, self.options.join, self._by_rows))
 
     # -- the public surface ------------------------------------------------------------------
 
@@ -146,7 +148,7 @@ class Engine:
         by the watermark of before.
         """
         self._check_usable()
-        late_before = None if self.query.by_rows else self._clock.watermark
+        late_before = None if self._by_rows else self._clock.watermark
         taken = self._intake.take(batches, late_before, self._place, not self._started)
         newest = dict(self._newest)
         for source, instant in taken.newest.items():
@@ -201,7 +203,7 @@ class Engine:
 
     def _advanced(self, newest: Mapping[str, int], taken: Batches, promised: int | None) -> Clock:
         before = self._clock
-        if self.query.by_rows:
+        if self._by_rows:
             now = self._place + taken.places - 1
             return Clock(now=max(before.now, now), watermark=now + 1)
         watermark = before.watermark
@@ -257,14 +259,14 @@ class Engine:
                 tree.push({alias: each.between(first, after) for alias, each in arrivals.items()})
             )
         results = concatenate(parts)
-        if self.query.by_rows:
+        if self._by_rows:
             tree.shorten(results)  # A later slice may have ended the life of an earlier result.
         return results
 
     def _let_go(self) -> None:
         """Drop what the watermark has passed, pack what is sparse, forget values nobody has."""
         before = self._clock.watermark
-        if self.query.is_grouped and self._strict:
+        if self._grouped and self._strict:
             before -= 1  # A restart must find the results of the last settled instant.
         for tree, interners, wiring in zip(
             self._trees, self._interners, self._wirings, strict=True

@@ -36,7 +36,7 @@ value and are slow; no comparison implies one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -88,6 +88,15 @@ def compile(expression: Expression) -> Evaluator:
 def compile_filter(expression: Expression) -> Filter:
     """A function that finds the rows where ``expression`` is true; NULL is not true."""
     return _rows_where(expression, True)
+
+
+def conjunction(expressions: Sequence[Expression]) -> Filter | None:
+    """The rows where all of ``expressions`` are true, taken from left to right; None for none."""
+    if not expressions:
+        return None
+    if len(expressions) == 1:
+        return compile_filter(expressions[0])
+    return compile_filter(And(pa.bool_(), tuple(expressions)))
 
 
 def evaluate(
@@ -648,13 +657,11 @@ def _remainder(node: Arithmetic) -> Callable[[Any, Any], pa.Array]:
             validity = other if validity is None else validity
         else:
             validity = validity & other
-        zeros = divisors == 0
-        if validity is not None:
-            zeros = zeros & validity
-        if np.any(zeros):
-            raise pa.ArrowInvalid("divide by zero")
         with np.errstate(all="ignore"):
             remainders = np.fmod(dividends, divisors)
+        zeros = np.broadcast_to(divisors == 0, remainders.shape)
+        if (zeros if validity is None else zeros & validity).any():
+            raise pa.ArrowInvalid("divide by zero")
         return pa.array(remainders, node.type, mask=None if validity is None else ~validity)
 
     return run

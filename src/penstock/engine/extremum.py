@@ -23,13 +23,16 @@ from numpy.typing import NDArray
 from penstock.engine.agenda import DEATH
 from penstock.engine.group_rows import GroupRows
 from penstock.engine.kernels import heap
-from penstock.engine.key_decoding import from_bytes, from_keys, ordered_bytes, read_only
+from penstock.engine.key_decoding import decoder_for, from_bytes, ordered_bytes, read_only
 from penstock.engine.key_encoding import encoder_for, validity_of
 from penstock.query.expression import Aggregate
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
+_SINGLE = np.zeros(heap.WIDTH, np.int64)
+_SINGLE[[heap.LEFT, heap.RIGHT, heap.ENTRY, heap.START]] = -1
+_SINGLE[heap.RANK] = 1
 _GONE = np.int64(-(2**63))
 _FEWEST_NODES = 256
 _FEWEST_BYTES = 1024
@@ -48,6 +51,7 @@ class Extremum:
         self._by_rows = by_rows
         self._encoder = encoder_for(self.type)
         self._is_bytes = not self._encoder.ordered
+        self._decode = decoder_for(pa.null() if self._is_bytes else self.type)
         self._row = 0
         self._roots = np.zeros(0, np.int64)
         self._nodes = np.empty((_FEWEST_NODES, heap.WIDTH), np.int64)
@@ -75,16 +79,16 @@ class Extremum:
             array = array.dictionary_decode()
         valid = validity_of(array)
         count = len(array) if valid is None else int(valid.sum())
-        numbers = np.full(len(array), -1, np.int64)
-        numbers[slice(None) if valid is None else valid] = np.arange(self._head, self._head + count)
+        numbers = np.arange(self._head, self._head + count)
+        if valid is not None:
+            some, numbers = numbers, np.full(len(array), -1, np.int64)
+            numbers[valid] = some
         entries[self._row] = numbers
         if count == 0:
             return
         new = self._room_for_nodes(count)
+        new[:] = _SINGLE
         new[:, heap.DEATH] = entries[DEATH] if valid is None else entries[DEATH, valid]
-        new[:, heap.LEFT] = new[:, heap.RIGHT] = new[:, heap.ENTRY] = new[:, heap.START] = -1
-        new[:, heap.RANK] = 1
-        new[:, heap.SIZE] = 0
         if self._is_bytes:
             data, offsets = ordered_bytes(array)
             size = int(offsets[-1] - offsets[0])
@@ -180,17 +184,12 @@ class Extremum:
 
     def answer(self, aggregate: Aggregate, rows: Int64s) -> pa.Array:
         """The values of ``aggregate`` in ``rows`` of the push that is staged."""
-        nodes = self._least[rows]
-        known = nodes >= 0
         if self._is_bytes:
+            nodes = self._least[rows]
             data, offsets = heap.get_bytes(self._nodes, nodes, self._arena)
-            found = from_bytes(self.type, data, offsets, known)
+            found = from_bytes(self.type, data, offsets, nodes >= 0)
         else:
-            keys = self._nodes[nodes, heap.KEY]
-            if self._greatest:
-                keys = ~keys
-            keys *= known  # Where there is no node, any was read.
-            found = from_keys(self.type, keys, known)
+            found = self._decode(*heap.get_keys(self._nodes, self._least, rows, self._greatest))
         if found.type == aggregate.type:
             return found
         if pa.types.is_dictionary(aggregate.type):

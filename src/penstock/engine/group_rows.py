@@ -40,22 +40,16 @@ class GroupRows:
         entering: int,
         instants: Int64s,
         alive: Int64s,
-        touched: Int64s | None = None,
+        everyone: int = 0,
     ) -> GroupRows:
-        """The rows that ``events`` at ``instants`` make; of ``touched`` or all groups with events.
+        """The rows that ``events`` at ``instants`` make, of all groups with events.
 
-        ``alive`` is how many results each group had before.
+        With ``everyone``, of all groups below that number. ``alive`` is how many results each group
+        had before.
         """
         groups = events[GROUP]
         order = np.lexsort((instants, groups))
-        if touched is None:
-            ordered = groups[order]
-            first = np.empty(len(ordered), np.bool_)
-            first[:1] = True
-            np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-            touched = ordered[first]
-        owner, instant, stop, living = kernels.rows_in_time(
-            touched, order, groups, instants, entering, alive
+        touched, last, owner, instant, stop, living = kernels.rows_in_time(
+            order, groups, instants, entering, alive, everyone
         )
-        last = kernels.last_rows(owner, len(touched))
         return cls(events, entering, order, touched, owner, instant, stop, living, last)

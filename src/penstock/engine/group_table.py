@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.interner import Interner
 from penstock.engine.kernels import group_table as kernels
-from penstock.engine.key_decoding import from_bytes, from_keys, ordered_bytes, read_only
+from penstock.engine.key_decoding import decoder_for, from_bytes, ordered_bytes, read_only
 from penstock.engine.key_encoding import encoder_for
 
 Int64s = NDArray[np.int64]
@@ -39,6 +39,10 @@ class GroupTable:
         self._interners = [Interner() if e.needs_interner else None for e in self._encoders]
         self._values = [
             None if encoder.ordered else _ByteStrings(_plain(type))
+            for encoder, type in zip(self._encoders, types, strict=True)
+        ]
+        self._decoders = [
+            decoder_for(_plain(type) if encoder.ordered else pa.null())
             for encoder, type in zip(self._encoders, types, strict=True)
         ]
         self._null_columns = -(-len(types) // _BITS)
@@ -80,12 +84,13 @@ class GroupTable:
 
     def _values_of(self, position: int, groups: Int64s) -> pa.Array:
         type = self._types[position]
-        nulls = self._keys[groups, len(self._types) + position // _BITS]
-        valid = (nulls >> (position % _BITS)) & 1 == 0
+        nulls = self._keys[:, len(self._types) + position // _BITS].take(groups)
+        valid = nulls & (1 << position % _BITS) == 0
         kept = self._values[position]
         if kept is not None:
             return _as_type(kept.take(groups, valid), type)
-        return _as_type(from_keys(_plain(type), self._keys[groups, position], valid), type)
+        keys = self._keys[:, position].take(groups)
+        return _as_type(self._decoders[position](keys, valid), type)
 
     def keep_only(self, groups: Int64s) -> None:
         """Forget all groups but ``groups`` (ascending), which get the numbers from 0 on."""

@@ -6,12 +6,10 @@ are never given twice. That is what makes :meth:`Interner.sweep` safe: a value t
 comes again gets a new number, and no key of a row that is still alive can be mistaken for it, since
 a row that is alive keeps its entry alive.
 
-Memory is about 32 to 64 bytes and the value itself for each distinct value.
+Memory is about 50 to 100 bytes and the value itself for each distinct value.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +25,7 @@ NOT_A_VALUE = kernels.NOT_A_VALUE
 """The number of NULL."""
 
 _FEWEST_SLOTS = 64
-_FEWEST_BYTES = 512
+_FEWEST_WORDS = 128
 _ALL_VALID = np.zeros(0, np.bool_)
 
 
@@ -44,8 +42,8 @@ class Interner:
         self._count = 0
         self._next_number = 0
         self._slots = _empty_slots(_FEWEST_SLOTS)
-        self._entries = np.zeros(_FEWEST_SLOTS + 2, np.int64)
-        self._arena = np.empty(_FEWEST_BYTES, np.uint8)
+        self._arena = np.empty(_FEWEST_WORDS, np.int64)
+        self._used = 0
 
     def __len__(self) -> int:
         """How many distinct values there are."""
@@ -54,7 +52,7 @@ class Interner:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self._slots.nbytes + self._entries.nbytes + self._arena.nbytes
+        return self._slots.nbytes + self._arena.nbytes
 
     def intern(self, data: Bytes, offsets: Int64s, validity: Booleans | None = None) -> Int64s:
         """The numbers of the values ``data[offsets[i]:offsets[i + 1]]``.
@@ -64,16 +62,21 @@ class Interner:
         rows = len(offsets) - 1
         out = np.empty(rows, np.int64)
         valid = _ALL_VALID if validity is None else validity
-        data, offsets = _read_only(data), _read_only(offsets)
+        # As they mostly come from Arrow: one compiled form of the kernel, and not four.
+        if data.flags.writeable:
+            data = data.view()
+            data.flags.writeable = False
+        if not offsets.flags.writeable:
+            offsets = offsets.copy()
         done = 0
         while True:
-            done, count = kernels.intern(
+            done, self._used, count = kernels.intern(
                 data,
                 offsets,
                 valid,
                 self._slots,
-                self._entries,
                 self._arena,
+                self._used,
                 self._count,
                 self._next_number,
                 done,
@@ -87,37 +90,42 @@ class Interner:
 
     def sweep(self, live: Int64s) -> None:
         """Keep only the values whose numbers are in ``live`` (any order, repeats allowed)."""
+        numbers, places = self._entries()
         kept = np.zeros(self._count, np.bool_)
-        count, size = kernels.mark_live(
-            self._entries, self._count, np.ascontiguousarray(live, np.int64), kept
-        )
-        slots = _empty_slots(_slots_for(count))
-        entries = np.zeros(len(slots) // 2 + 2, np.int64)
-        arena = np.empty(max(_FEWEST_BYTES, size), np.uint8)
-        kernels.copy_kept(self._entries, self._arena, self._count, kept, entries, arena, slots)
-        self._slots, self._entries, self._arena, self._count = slots, entries, arena, count
+        live = np.array(live, np.int64)
+        self._count, self._used = kernels.mark_live(places, numbers, live, kept)
+        slots = _empty_slots(_slots_for(self._count))
+        arena = np.empty(max(_FEWEST_WORDS, self._used), np.int64)
+        kernels.copy_kept(self._arena, places, kept, arena, slots)
+        self._slots, self._arena = slots, arena
 
     def contents(self) -> tuple[Int64s, pa.Array]:
         """All numbers, and their values as binary."""
-        count = self._count
-        numbers = self._entries[1 : 2 * count : 2].copy()
-        offsets = self._entries[0 : 2 * count + 1 : 2].copy()
-        data = self._arena[: int(offsets[-1])].copy()
+        numbers, places = self._entries()
+        offsets = np.zeros(self._count + 1, np.int64)
+        np.cumsum(self._arena[places[:-1] + 1], out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        kernels.copy_bytes(self._arena, places, offsets, data)
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        return numbers, pa.Array.from_buffers(pa.large_binary(), count, buffers)
+        return numbers, pa.Array.from_buffers(pa.large_binary(), self._count, buffers)
+
+    def _entries(self) -> tuple[Int64s, Int64s]:
+        """The numbers of all entries, and their places in the arena with the one behind them."""
+        numbers = np.empty(self._count, np.int64)
+        places = np.empty(self._count + 1, np.int64)
+        kernels.list_entries(self._arena, places, numbers)
+        return numbers, places
 
     def _make_room(self, size: int) -> None:
         """Room for at least one entry of ``size`` bytes, and for twice of what there is."""
         if 4 * self._count >= len(self._slots):
             slots = _empty_slots(len(self._slots))
             kernels.rehash(self._slots, slots)
-            entries = np.zeros(len(slots) // 2 + 2, np.int64)
-            entries[: len(self._entries)] = self._entries
-            self._slots, self._entries = slots, entries
-        used = int(self._entries[2 * self._count])
-        if used + size > len(self._arena):
-            arena = np.empty(max(2 * len(self._arena), used + size), np.uint8)
-            arena[:used] = self._arena[:used]
+            self._slots = slots
+        needed = self._used + kernels.HEADER + (size + 7) // 8
+        if needed > len(self._arena):
+            arena = np.empty(max(2 * len(self._arena), needed), np.int64)
+            arena[: self._used] = self._arena[: self._used]
             self._arena = arena
 
 
@@ -127,13 +135,5 @@ def _empty_slots(count: int) -> Int64s:
 
 
 def _slots_for(count: int) -> int:
-    """A power of two, at least twice ``count``, with room to grow."""
-    return max(_FEWEST_SLOTS, 1 << (4 * count).bit_length() >> 1)
-
-
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """``values`` as they often come from Arrow: one compiled form of the kernel instead of many."""
-    if values.flags.writeable:
-        values = values.view()
-        values.flags.writeable = False
-    return values
+    """A power of two, more than twice ``count``."""
+    return max(_FEWEST_SLOTS, 1 << (2 * count).bit_length())

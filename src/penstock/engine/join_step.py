@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.composite_state import CompositeState, key_values
 from penstock.engine.composites import Composites, concatenate, none_of
-from penstock.engine.evaluate import compile_filter
+from penstock.engine.evaluate import conjunction
 from penstock.engine.kernels import pairs, probe, ring
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.rows import BIRTH, DEATH, HashIndex, probe_all
@@ -60,7 +60,7 @@ class JoinStep:
         self.counts = StepCounts()
         self._leaves = leaves
         self._by_rows = by_rows
-        self._residuals = [compile_filter(p.expression) for p in linking.residuals]
+        self._residual = conjunction([p.expression for p in linking.residuals])
         equalities = tuple(Condition(probe.EQUAL, mine, theirs) for mine, theirs in linking.keys)
         self.hashed = bool(linking.keys) and algorithm == "hash"
         self._index: HashIndex | None = None
@@ -148,10 +148,8 @@ class JoinStep:
         found = Composites(ids, births, deaths)
         if self._checks or (self._by_rows and isinstance(self.target, CompositeState)):
             found = self._checked(found)
-        for is_true in self._residuals:
-            if len(found) == 0:
-                break
-            keep = is_true(self._column_of(found), len(found))
+        if self._residual is not None and len(found):
+            keep = self._residual(ColumnReader(found, self._leaves), len(found))
             if not keep.all():
                 found = found.pick(np.flatnonzero(keep))
         return found
@@ -177,9 +175,6 @@ class JoinStep:
         if rejected == 0:
             return found
         return found.pick(np.flatnonzero(keep))
-
-    def _column_of(self, found: Composites) -> ColumnReader:
-        return ColumnReader(found, self._leaves)
 
 
 @dataclass(slots=True)

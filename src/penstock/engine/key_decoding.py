@@ -7,6 +7,7 @@ the highest byte first and the sign bit flipped (:func:`ordered_bytes`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from penstock.engine.key_encoding import bytes_of
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
+Decoder = Callable[[Int64s, Bools | None], pa.Array]
 
 _TOP_BIT = np.int64(-(2**63))
 _SIGN = np.uint8(0x80)
@@ -29,24 +31,33 @@ def fixed_width(type: pa.DataType, values: NDArray[Any], valid: Bools | None) ->
     return pa.Array.from_buffers(type, length, [_bitmap(valid), _buffer(values)])
 
 
-def from_keys(type: pa.DataType, keys: Int64s, valid: Bools | None) -> pa.Array:
-    """The values of ``type`` whose keys are ``keys``; NULL where ``valid`` is false."""
+def decoder_for(type: pa.DataType) -> Decoder:
+    """A function from the keys of values of ``type`` to an array of them.
+
+    Where its second argument is false (None: nowhere) the value is NULL.
+    """
     types = pa.types
     if types.is_null(type):
-        return pa.nulls(len(keys), type)
+        return lambda keys, valid: pa.nulls(len(keys), type)
     if types.is_boolean(type):
-        bits = np.packbits(keys != 0, bitorder="little")
-        return pa.Array.from_buffers(type, len(keys), [_bitmap(valid), _buffer(bits)])
+        return lambda keys, valid: _booleans(type, keys, valid)
     if types.is_floating(type):
-        bits = np.where(keys < 0, _TOP_BIT - keys, keys)
-        return fixed_width(type, bits.view(np.float64).astype(type.to_pandas_dtype()), valid)
+        dtype = type.to_pandas_dtype()
+        return lambda keys, valid: fixed_width(type, _doubles(keys).astype(dtype), valid)
     if types.is_uint64(type):
-        return fixed_width(type, keys ^ _TOP_BIT, valid)
+        return lambda keys, valid: fixed_width(type, keys ^ _TOP_BIT, valid)
     if types.is_decimal(type) and type.bit_width > 64:
-        return fixed_width(type, _extended(keys, type.byte_width // 8), valid)
+        words = type.byte_width // 8
+        return lambda keys, valid: fixed_width(type, _extended(keys, words), valid)
     if type.bit_width == 64:
-        return fixed_width(type, np.ascontiguousarray(keys), valid)
-    return fixed_width(type, keys.astype(f"i{type.bit_width // 8}"), valid)
+        return lambda keys, valid: fixed_width(type, keys, valid)
+    narrow = np.dtype(f"i{type.bit_width // 8}")
+    return lambda keys, valid: fixed_width(type, keys.astype(narrow), valid)
+
+
+def from_keys(type: pa.DataType, keys: Int64s, valid: Bools | None) -> pa.Array:
+    """The values of ``type`` whose keys are ``keys``; NULL where ``valid`` is false."""
+    return decoder_for(type)(keys, valid)
 
 
 def from_bytes(type: pa.DataType, data: Bytes, offsets: Int64s, valid: Bools | None) -> pa.Array:
@@ -89,6 +100,15 @@ def read_only(data: Bytes) -> Bytes:
         data = data.view()
         data.flags.writeable = False
     return data
+
+
+def _booleans(type: pa.DataType, keys: Int64s, valid: Bools | None) -> pa.Array:
+    bits = np.packbits(keys != 0, bitorder="little")
+    return pa.Array.from_buffers(type, len(keys), [_bitmap(valid), _buffer(bits)])
+
+
+def _doubles(keys: Int64s) -> NDArray[np.float64]:
+    return np.where(keys < 0, _TOP_BIT - keys, keys).view(np.float64)
 
 
 def _extended(keys: Int64s, words: int) -> Int64s:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.engine.composites import Composites
-from penstock.engine.evaluate import compile, compile_filter
+from penstock.engine.evaluate import compile, conjunction
 from penstock.engine.interner import Interner
 from penstock.engine.kernels import lifespan, pairs, ring
 from penstock.engine.key_encoding import encoder_for
@@ -29,7 +29,7 @@ from penstock.engine.payload import Payload
 from penstock.engine.rows import BIRTH, DEATH, HashIndex, Rows
 from penstock.engine.wiring import KeyColumn, Wiring
 from penstock.plan.stream_set import StreamSet
-from penstock.query.expression import Column, columns_of
+from penstock.query.expression import columns_of
 from penstock.query.join_graph import Stream
 from penstock.query.window import Range
 from penstock.query.window import Rows as RowsWindow
@@ -116,7 +116,8 @@ class LeafWindow:
         ]
         self._key_columns = [self.rows.add_column(np.int64) for _ in self._keys]
         self._same = wiring.same.get(stream.alias, ())
-        self._filters = [compile_filter(p.expression) for p in wiring.filters[stream.alias]]
+        self._key_expressions = wiring.keys[stream.alias]
+        self._filter = conjunction([p.expression for p in wiring.filters[stream.alias]])
         self.payload = Payload(self.rows, stream.schema, _with_partition(payload, stream))
         self._indexes: dict[tuple[KeyColumn, ...], HashIndex] = {}
         self._hashes: dict[tuple[KeyColumn, ...], int] = {}
@@ -187,39 +188,63 @@ class LeafWindow:
     # -- a push ------------------------------------------------------------------------------
 
     def prepare(self, source: SourceRows) -> Arrival:
-        """Filter and encode the rows of a push, changing nothing but interners."""
+        """Filter and encode the rows of a push, changing nothing but interners.
+
+        Keys are computed only for rows that pass the filter: ``B.k = A.x / A.y`` beside
+        ``A.y <> 0`` divides by no zero.
+        """
         count = len(source)
         births, columns = source.births, source.columns
-
-        def column(c: Column) -> pa.Array:
-            return columns[c.name]
-
-        keep: Bools | None = None
-        for is_true in self._filters:
-            keep = _both(keep, is_true(column, count))
-        keys: list[Int64s] = []
-        for value_of, encoder, interner in self._keys:
-            values, valid = encoder.encode(value_of(column, count), interner)
-            keys.append(values)
-            if valid is not None:
-                keep = _both(keep, valid)
-        for first, second in self._same:
-            keep = _both(keep, keys[first] == keys[second])
         payload = {name: columns[name] for name in self.payload.columns}
         partitions = None if self._partition is None else self._partition.of(columns, count)
-        if keep is None or keep.all():
+
+        chosen: Int64s | None = None
+        if self._filter is not None:
+            keep = self._filter(lambda c: columns[c.name], count)
+            if not keep.all():
+                chosen = np.flatnonzero(keep)
+        keys, valid = self._encode(columns, chosen, count)
+        if valid is not None and not valid.all():
+            positions = np.flatnonzero(valid)
+            keys = [ring.pick(each, positions) for each in keys]
+            chosen = positions if chosen is None else ring.pick(chosen, positions)
+        if chosen is None:
             return Arrival(births, keys, payload, None, partitions)
-        chosen = np.flatnonzero(keep)
         if self.by_rows:
-            return Arrival(births, keys, payload, chosen, partitions)
+            spread = []
+            for values in keys:
+                everyone = np.zeros(count, np.int64)
+                everyone[chosen] = values
+                spread.append(everyone)
+            return Arrival(births, spread, payload, chosen, partitions)
         indices = pa.array(chosen)
         return Arrival(
             ring.pick(births, chosen),
-            [ring.pick(each, chosen) for each in keys],
+            keys,
             {name: values.take(indices) for name, values in payload.items()},
             None,
             None,
         )
+
+    def _encode(
+        self, columns: Mapping[str, pa.Array], chosen: Int64s | None, count: int
+    ) -> tuple[list[Int64s], Bools | None]:
+        """The encoded columns of the ``chosen`` rows, and which of these have no NULL in them."""
+        if chosen is not None:
+            indices = pa.array(chosen)
+            names = {c.name for e in self._key_expressions for c in columns_of(e)}
+            columns = {name: columns[name].take(indices) for name in names}
+            count = len(chosen)
+        keys: list[Int64s] = []
+        valid: Bools | None = None
+        for value_of, encoder, interner in self._keys:
+            values, present = encoder.encode(value_of(lambda c: columns[c.name], count), interner)
+            keys.append(values)
+            if present is not None:
+                valid = _both(valid, present)
+        for first, second in self._same:
+            valid = _both(valid, keys[first] == keys[second])
+        return keys, valid
 
     def append(self, new: Arrival) -> Composites:
         """Add the rows of a push; the delta: those that may be in results."""

@@ -15,7 +15,6 @@ Numbers are dense, so that the state of a group lives in plain arrays. :meth:`Pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +62,7 @@ class PairTable:
 
     def ids(self, first: Int64s, second: Int64s) -> Int64s:
         """The numbers of the pairs ``(first[i], second[i])``; new pairs get new numbers."""
-        first, second = _read_only(first), _read_only(second)
+        first, second = _writable(first), _writable(second)
         out = np.empty(len(first), np.int64)
         done = 0
         while True:
@@ -146,9 +145,6 @@ def _slots_for(count: int) -> int:
     return max(_FEWEST_SLOTS, 1 << (2 * count).bit_length())
 
 
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """``values`` as they often come from Arrow: one compiled form of the kernel instead of many."""
-    if values.flags.writeable:
-        values = values.view()
-        values.flags.writeable = False
-    return values
+def _writable(values: Int64s) -> Int64s:
+    """``values``, copied if they are Arrow's: one compiled form of the kernel, and not four."""
+    return values if values.flags.writeable else values.copy()

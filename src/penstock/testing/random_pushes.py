@@ -2,7 +2,7 @@
 
 All sources share one walk through event time, with ties and bursts. The order of arrival is then
 one of: in order; each stream in order but some ahead of others (*skew*); out of order within the
-lateness, such that nothing is late; further out of order than that. Order by ``ts + delay`` with
+lateness, such that nothing is late; with stragglers that are late. Order by ``ts + delay`` with
 delays up to L never makes a tuple late: whatever came before it is at most L newer.
 """
 
@@ -99,7 +99,7 @@ class _Run(FeatureChance):
         turns = [s for s in streams for _ in range(wanted[s.name])]
         chance.shuffle(turns)
         if self.flip(0.3):
-            turns.sort(key=lambda s: self.flip(0.8, s.name))
+            turns.sort(key=lambda s: (self.flip(0.8), s.name))  # bursts of one source
         moment = 0
         numbers = dict.fromkeys(wanted, 0)
         events = []
@@ -135,8 +135,7 @@ class _Run(FeatureChance):
         if source.time_type is not None:
             values.append(time)
         for column, (_, pool) in source.pools.items():
-            rate = self.null_rates[source.name, column] if "nulls" in self.knobs.features else 0.0
-            if rate > 0 and self.flip(rate):
+            if self.may("nulls", self.null_rates[source.name, column]):
                 values.append(None)
             elif column in source.families and self.flip(self.query.heavy):
                 values.append(pool[0])
@@ -155,17 +154,28 @@ class _Run(FeatureChance):
             return events, None
         if self.may("lateness", 0.4):
             lateness = chance.choice([0, 1, 3, 10, 40]) * step
-            if self.may("late", 0.3):
-                return self.delayed(events, 3 * lateness + 5 * step), lateness
+            if self.may("late", 0.4):
+                return self.straggling(events, lateness), lateness
             return self.delayed(events, lateness), lateness
-        if self.may("late", 0.1):
-            return self.delayed(events, 10 * step), None
+        if self.may("late", 0.15):
+            return self.straggling(events, 0), None
         if self.may("skew", 0.3):
             return self.skewed(events), None
         return events, None
 
     def delayed(self, events: Sequence[Event], most: int) -> list[Event]:
         keyed = [(e.time + self.chance.randint(0, most) * _NANOSECONDS, e) for e in events]
+        return [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
+
+    def straggling(self, events: Sequence[Event], most: int) -> list[Event]:
+        """Some tuples come long after the others."""
+        span = events[-1].time - events[0].time if events else 0
+        keyed = []
+        for event in events:
+            delay = self.chance.randint(0, most) * _NANOSECONDS
+            if self.flip(0.15):
+                delay += self.chance.randint(0, span)
+            keyed.append((event.time + delay, event))
         return [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
 
     def skewed(self, events: Sequence[Event]) -> list[Event]:

@@ -43,35 +43,40 @@ _FRACTION = (1 << 52) - 1
 
 @njit(cache=True)
 def rows_in_time(
-    touched: Int64s,
     order: Int64s,
     groups: Int64s,
     instants: Int64s,
     entering: int,
     alive: Int64s,
-) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """For each row its owner (position in ``touched``), instant, end in ``order`` and living.
+    everyone: int,
+) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]:
+    """The touched groups and their last rows; for each row its owner, instant, end and living.
 
-    ``touched`` is ascending and holds the group of every event.
+    The owner of a row is a position among the touched groups, its end one in ``order``. Touched are
+    the groups with events, in ascending order, or if ``everyone`` is not 0 all groups below it.
     """
-    most = touched.shape[0] + order.shape[0]
-    owner = np.empty(most, np.int64)
-    instant = np.empty(most, np.int64)
-    stop = np.empty(most, np.int64)
-    living = np.empty(most, np.int64)
+    events = order.shape[0]
+    most = max(everyone, events)
+    touched = np.empty(most, np.int64)
+    last = np.empty(most, np.int64)
+    owner = np.empty(most + events, np.int64)
+    instant = np.empty(most + events, np.int64)
+    stop = np.empty(most + events, np.int64)
+    living = np.empty(most + events, np.int64)
     row = 0
     i = 0
-    for k in range(touched.shape[0]):
-        group = touched[k]
+    k = 0
+    while k < everyone or i < events:
+        group = k if everyone > 0 else groups[order[i]]
         count = alive[group]
         owner[row] = k
         instant[row] = 0
         stop[row] = i
         living[row] = count
         row += 1
-        while i < order.shape[0] and groups[order[i]] == group:
+        while i < events and groups[order[i]] == group:
             now = instants[order[i]]
-            while i < order.shape[0] and groups[order[i]] == group and instants[order[i]] == now:
+            while i < events and groups[order[i]] == group and instants[order[i]] == now:
                 count += 1 if order[i] < entering else -1
                 i += 1
             owner[row] = k
@@ -79,7 +84,10 @@ def rows_in_time(
             stop[row] = i
             living[row] = count
             row += 1
-    return owner[:row], instant[:row], stop[:row], living[:row]
+        touched[k] = group
+        last[k] = row - 1
+        k += 1
+    return touched[:k], last[:k], owner[:row], instant[:row], stop[:row], living[:row]
 
 
 @njit(cache=True)
@@ -323,15 +331,6 @@ def sum_doubles(
         else:
             sums[row] = to_double(total, first, magnitude)
     return counts, sums, last, last_special
-
-
-@njit(cache=True)
-def last_rows(owner: Int64s, groups: int) -> Int64s:
-    """The last row of each owner; every owner has one."""
-    out = np.empty(groups, np.int64)
-    for row in range(owner.shape[0]):
-        out[owner[row]] = row
-    return out
 
 
 @njit(cache=True)

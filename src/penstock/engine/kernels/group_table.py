@@ -17,7 +17,7 @@ EMPTY = -1
 
 
 @njit(cache=True)
-def hash_row(keys: Int64s, row: int) -> int:
+def hash_row(keys: Int64s, row: int) -> np.int64:
     """A hash of all columns of one row (splitmix64's finaliser after each)."""
     h = np.uint64(0)
     for i in range(keys.shape[1]):

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
+Bools = NDArray[np.bool_]
 
 KEY, DEATH, LEFT, RIGHT, RANK, ENTRY, START, SIZE = range(8)
 WIDTH = 8
@@ -50,12 +51,12 @@ def compare_bytes(nodes: Int64s, arena: Bytes, a: int, b: int) -> int:
 def precedes(nodes: Int64s, arena: Bytes, descending: bool, a: int, b: int) -> bool:
     """Whether ``a`` belongs above ``b``: less, or equal and longer alive."""
     if nodes[a, KEY] != nodes[b, KEY]:
-        return nodes[a, KEY] < nodes[b, KEY]
+        return bool(nodes[a, KEY] < nodes[b, KEY])
     if nodes[a, START] >= 0:
         order = compare_bytes(nodes, arena, a, b)
         if order != 0:
-            return (order < 0) != descending
-    return nodes[a, DEATH] > nodes[b, DEATH]
+            return bool((order < 0) != descending)
+    return bool(nodes[a, DEATH] > nodes[b, DEATH])
 
 
 @njit(cache=True)
@@ -357,3 +358,16 @@ def get_bytes(nodes: Int64s, numbers: Int64s, arena: Bytes) -> tuple[Bytes, Int6
             for i in range(nodes[numbers[row], SIZE]):
                 data[offsets[row] + i] = arena[start + i]
     return data, offsets
+
+
+@njit(cache=True)
+def get_keys(nodes: Int64s, least: Int64s, rows: Int64s, descending: bool) -> tuple[Int64s, Bools]:
+    """The keys of the values in ``rows`` of ``least``, and where there is one."""
+    keys = np.zeros(rows.shape[0], np.int64)
+    known = np.zeros(rows.shape[0], np.bool_)
+    for i in range(rows.shape[0]):
+        node = least[rows[i]]
+        if node >= 0:
+            keys[i] = ~nodes[node, KEY] if descending else nodes[node, KEY]
+            known[i] = True
+    return keys, known
