@@ -15,21 +15,20 @@ COMPILED := $(VENV)/.compiled
 KERNELS := $(wildcard src/penstock/engine/kernels/*.py) src/penstock/engine/warm_up.py
 
 # Tests that search (Hypothesis) come last: a plain mistake shows within seconds.
-SEARCHING := $(wildcard tests/propert*)
-TESTS := $(filter-out $(SEARCHING) tests/__pycache__,$(wildcard tests/*)) $(SEARCHING)
+SEARCHING = $(shell grep -rlE --include='test_*.py' 'hypothesis|testing.generators' tests | sort)
+PLAIN = $(filter-out $(SEARCHING),$(shell find tests -name 'test_*.py' | sort))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench install lock clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' \
-		| column -t -s '|' 2>/dev/null || grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(COMPILED) ## a live three-way join on generated streams, about 15 seconds
+demo: $(INSTALLED) ## a live three-way join on generated streams, about 15 seconds
 	@$(BIN)/penstock demo $(ARGS)
 
-test: $(COMPILED) lint ## linters and types, then all tests
-	$(BIN)/pytest -n $(WORKERS) $(ARGS) $(TESTS)
+test: lint $(COMPILED) ## linters and types, then all tests
+	$(BIN)/pytest -n $(WORKERS) $(ARGS) $(PLAIN) $(SEARCHING)
 
 lint: $(INSTALLED) ## ruff, mypy and the import rules
 	$(BIN)/ruff check .

@@ -25,7 +25,7 @@ from penstock.engine.join_tree import JoinTree
 from penstock.engine.leaf_window import Arrival, LeafWindow, slices_of
 from penstock.engine.metrics import Counters, Metrics, measure
 from penstock.engine.options import Options
-from penstock.engine.output import output_for
+from penstock.engine.output import empty_table, output_for
 from penstock.engine.warm_up import announce_compilation
 from penstock.engine.wiring import Wiring, wire
 from penstock.errors import OptionError, PenstockError
@@ -168,7 +168,7 @@ class Engine:
         self._check_usable()
         if self.query.emission == "rstream":
             self._finished = True
-            return self.schema.empty_table()
+            return empty_table(self.schema)
         nothing = Batches({}, {}, {}, {}, {}, 0)
         end = Clock(now=END, watermark=END, strict=self._strict)
         table = self._process(nothing, end)
@@ -209,9 +209,10 @@ class Engine:
         watermark = before.watermark
         if all(name in newest for name in self._timed) and self._timed:
             watermark = max(watermark, min(newest[name] for name in self._timed) - self._lateness)
+        now = max([before.now, *newest.values()])
         if promised is not None:
             watermark = max(watermark, promised * self.query.ticks_per_millisecond)
-        now = max([before.now, *newest.values()])
+            now = max(now, watermark)
         return Clock(now=now, watermark=watermark, strict=self._strict)
 
     def _process(self, taken: Batches, clock: Clock) -> pa.Table:

@@ -19,7 +19,9 @@ from penstock.plan.plan import Join
 from penstock.plan.stream_set import StreamSet
 
 _SLICE = 1 << 15
-"""New rows that go through a probe order at a time: bounds what an mjoin holds in between."""
+"""New rows that go through a probe order at a time, at most."""
+_PARTIAL = 1 << 17
+"""Partial results that a slice should make, at most: what a probe order holds in between."""
 
 
 class JoinOperator:
@@ -40,6 +42,8 @@ class JoinOperator:
         self.inputs = list(inputs)
         self.state = state
         self.made = 0
+        self._growth = [1.0] * len(inputs)
+        """The largest partial result of a probe order per new row, smoothed."""
         orders = node.orders or tuple(
             probe_order(position, [each.streams for each in inputs], wiring)
             for position in range(len(inputs))
@@ -65,11 +69,14 @@ class JoinOperator:
         for position, delta in enumerate(deltas):
             if delta is None or len(delta) == 0:
                 continue
-            for start in range(0, len(delta), _SLICE):
-                if len(delta) > _SLICE:
-                    part = self._probe(position, delta.slice(start, start + _SLICE), old_heads)
-                else:
-                    part = self._probe(position, delta, old_heads)
+            start = 0
+            while start < len(delta):
+                size = max(64, min(_SLICE, int(_PARTIAL / self._growth[position])))
+                whole = start == 0 and len(delta) <= size
+                part = self._probe(
+                    position, delta if whole else delta.slice(start, start + size), old_heads
+                )
+                start += size
                 if part is not None:
                     made.append(part)
         result = concatenate(made) if made else none_of(sorted(self.streams))
@@ -79,6 +86,7 @@ class JoinOperator:
     def _probe(
         self, position: int, batch: Composites, old_heads: Sequence[int]
     ) -> Composites | None:
+        count = most = len(batch)
         for other, step in self.steps[position]:
             rows = step.target.rows
             bound = rows.head if other < position else old_heads[other]
@@ -86,8 +94,10 @@ class JoinOperator:
                 return None
             batch = step.apply(batch, bound)
             if len(batch) == 0:
-                return None
-        return batch
+                break
+            most = max(most, len(batch))
+        self._growth[position] = 0.5 * self._growth[position] + 0.5 * most / count
+        return batch if len(batch) else None
 
 
 def probe_order(position: int, inputs: Sequence[StreamSet], wiring: Wiring) -> tuple[int, ...]:

@@ -58,12 +58,17 @@ def output_for(graph: JoinGraph, trees: Sequence[JoinTree]) -> Output:
     return HeldOutput(graph, trees[0])
 
 
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """No rows of ``schema``, whatever its types (pyarrow's own cannot do unions)."""
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
 class _Table:
     """Makes the answer's table of composites, in a given order."""
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._schema = graph.schema
-        self._empty = self._schema.empty_table()
+        self._empty = empty_table(self._schema)
         self._project = Projection([item.expression for item in graph.select], tree.leaves)
 
     def __call__(self, results: Composites, instants: Int64s) -> pa.Table:

@@ -45,6 +45,7 @@ FEATURES = frozenset(
         "lateness",  # out of order, but never late
         "late",  # so far out of order that tuples are dropped
         "watermark",  # the host's own watermark
+        "watermark ahead",  # … also beyond all tuples seen
         # batches
         "splits",  # many pushes; without it, one
         "tiny pushes",  # one tuple per push
@@ -53,6 +54,7 @@ FEATURES = frozenset(
     }
 )
 """All features, by name."""
+
 
 _TUPLES = {1: 40, 2: 30, 3: 24, 4: 18, 5: 14, 6: 12}
 

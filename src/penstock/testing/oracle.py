@@ -105,6 +105,7 @@ class Oracle:
             self.watermark = max(self.watermark, own)
             if watermark is not None:
                 self.watermark = max(self.watermark, watermark * self.graph.ticks_per_millisecond)
+                self.now = max(self.now, self.watermark)
         return self._leaving()
 
     def finish(self) -> list[AnswerRow]:

@@ -237,6 +237,9 @@ class _Run(FeatureChance):
 
     def watermarks(self, groups: Sequence[Sequence[Event]], pushes: int) -> tuple[int | None, ...]:
         """A host's watermark now and then: somewhat behind what has been pushed."""
+        offsets = [0, 1, 5, 20]
+        if self.may("watermark ahead", 0.3):
+            offsets.append(-5)
         newest: int | None = None
         found: list[int | None] = []
         for group in groups:
@@ -244,6 +247,6 @@ class _Run(FeatureChance):
                 newest = event.time if newest is None else max(newest, event.time)
             mark = None
             if newest is not None and self.flip(0.5):
-                mark = newest // _NANOSECONDS - self.chance.choice([0, 1, 5, 20]) * self.query.step
+                mark = newest // _NANOSECONDS - self.chance.choice(offsets) * self.query.step
             found.append(mark)
         return tuple([None] * (pushes - len(found)) + found)

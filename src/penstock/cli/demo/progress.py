@@ -27,7 +27,7 @@ class Progress:
         """CPU seconds that the engine took."""
         self.elapsed = 0.0
         self.slowest = 0.0
-        """The slowest push, in seconds; the first one, which loads the kernels, aside."""
+        """The slowest push, in seconds."""
         self.history: deque[int] = deque([0], maxlen=_SLICES)
         """Results in every tenth of a second; the last one is still growing."""
         self.latest: list[dict[str, Any]] = []
@@ -38,8 +38,7 @@ class Progress:
         self, batches: Mapping[str, pa.Table], table: pa.Table, wall: float, cpu: float
     ) -> None:
         """A push is done, which took ``wall`` and ``cpu`` seconds."""
-        if self.rows:
-            self.slowest = max(self.slowest, wall)
+        self.slowest = max(self.slowest, wall)
         self.rows += sum(len(batch) for batch in batches.values())
         self.results += len(table)
         self.cpu += cpu

@@ -21,11 +21,12 @@ def run_demo(
 ) -> Progress:
     """Run for ``seconds``, or until ``rows`` tuples are in."""
     query = penstock.parse(QUERY, schemas=SCHEMAS)
+    _load_kernels(query, plan)
     engine = penstock.Engine(query, plan=plan, lateness=LATENESS)
     house = AuctionHouse(seed)
-    progress = Progress(engine)
     console = console or Console(highlight=False)
     view: View = LiveView(console, engine) if console.is_terminal else LogView(console, engine)
+    progress = Progress(engine)
     with view:
         while True:
             batches = house.step()
@@ -40,3 +41,11 @@ def run_demo(
                 break
     view.summarise(progress)
     return progress
+
+
+def _load_kernels(query: penstock.JoinGraph, plan: str) -> None:
+    """Compile the kernels, or load them, before the clock starts."""
+    engine = penstock.Engine(query, plan=plan, lateness=LATENESS)
+    house = AuctionHouse()
+    for _ in range(5):
+        engine.push(house.step())

@@ -1,0 +1,93 @@
+"""The import rules hold, and each of them can fail."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "penstock"
+
+
+def _lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Check the package in ``folder`` against the project's rules."""
+    program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    return subprocess.run(
+        [sys.executable, "-c", program, "--no-logo", "--no-cache"],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the package with the rules, to be changed."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE, tmp_path / "penstock", ignore=ignored)
+    shutil.copy(ROOT / ".importlinter", tmp_path)
+    rules = tmp_path / "tests" / "project"
+    rules.mkdir(parents=True)
+    shutil.copy(ROOT / "tests" / "project" / "import_rules.py", rules)
+    return tmp_path
+
+
+def test_the_rules_hold() -> None:
+    checked = _lint(ROOT)
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "broken"),
+    [
+        ("engine/clock.py", "import pyspark", "penstock.engine.clock imports pyspark"),
+        ("cli/main.py", "import pyspark.sql", "penstock.cli.main imports pyspark"),
+        (
+            "engine/kernels/ring.py",
+            "import pyarrow",
+            "penstock.engine.kernels.ring imports pyarrow",
+        ),
+        (
+            "engine/kernels/ring.py",
+            "from penstock.engine import clock",
+            "penstock.engine.kernels.ring imports penstock.engine.clock",
+        ),
+        (
+            "plan/notation.py",
+            "def late():\n    import sqlglot",
+            "penstock.plan.notation imports sqlglot",
+        ),
+        (
+            "query/window.py",
+            "from penstock.plan.plan import Plan",
+            "penstock.query is not allowed to import penstock.plan",
+        ),
+        ("query/window.py", "import penstock", "penstock.query is not allowed to import"),
+        (
+            "testing/oracle.py",
+            "from penstock.engine.clock import Clock",
+            "penstock.testing.oracle imports penstock.engine.clock",
+        ),
+    ],
+)
+def test_a_forbidden_import_is_found(copy: Path, file: str, line: str, broken: str) -> None:
+    with (copy / "penstock" / file).open("a") as source:
+        source.write(f"\n{line}\n")
+    checked = _lint(copy)
+    assert checked.returncode == 1
+    assert broken in checked.stdout, checked.stdout
+
+
+def test_a_new_package_needs_a_place(copy: Path) -> None:
+    (copy / "penstock" / "helpers").mkdir()
+    (copy / "penstock" / "helpers" / "__init__.py").touch()
+    checked = _lint(copy)
+    assert checked.returncode == 1
+    assert "helpers" in checked.stdout

@@ -1,0 +1,101 @@
+"""Starting: one line when kernels are compiled, none when they are not, and quick then."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock.engine.kernels
+from penstock.engine import warm_up
+
+PROGRAM = """
+import json, time
+import penstock, pyarrow as pa
+schema = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("x", pa.int64())])
+query = penstock.parse(
+    "SELECT A.id AS a, B.id AS b, C.id AS c FROM A [RANGE 5 MINUTES], B [RANGE 5 MINUTES], "
+    "C [RANGE 5 MINUTES] WHERE A.x = B.x AND B.x = C.x",
+    schemas={"A": schema, "B": schema, "C": schema},
+)
+engine = penstock.Engine(query, plan="((A B) C)")
+batch = pa.table({"id": [1, 2], "ts": [10, 20], "x": [7, 8]})
+results = engine.push({"A": batch, "B": batch, "C": batch}).num_rows
+print(json.dumps({"results": results, "seconds": time.process_time(), "file": penstock.__file__}))
+"""
+
+NOT_FOR_QUERIES = {"penstock.engine.kernels.pair_table.renumber"}
+"""No query drops partitions: as long as a partition has a row, it lives."""
+
+
+def _start(folder: Path | None = None, **environment: str) -> tuple[dict[str, Any], str]:
+    """What a new process prints: its measurements, and stderr."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    return json.loads(done.stdout), done.stderr
+
+
+def test_the_first_start_says_that_it_compiles_and_the_second_is_quick(tmp_path: Path) -> None:
+    """With a package folder that cannot be written, as in an image: numba has another place."""
+    package = tmp_path / "penstock"
+    shutil.copytree(
+        Path(penstock.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (package / "engine" / "kernels" / "__pycache__").touch()
+    places = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    first, said = _start(tmp_path, **places)
+    assert Path(first["file"]).parent == package
+    assert first["results"] == 2
+    assert said.splitlines() == [warm_up._MESSAGE]
+
+    second, said = _start(tmp_path, **places)
+    assert second["results"] == 2
+    assert said == ""
+    assert second["seconds"] < 2
+
+
+def test_other_compilations_are_not_ours(capfd: pytest.CaptureFixture[str]) -> None:
+    import numba
+
+    warm_up.announce_compilation()
+    assert numba.njit(lambda value: value + 1)(1) == 2
+    assert "penstock" not in capfd.readouterr().err
+
+
+def test_warm_up_leaves_nothing_to_compile(tmp_path: Path) -> None:
+    """Every kernel is called by some query of the warm-up, or from another kernel."""
+    seen: list[tuple[int, int]] = []
+    warm_up.warm_up(lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1] == len(seen)
+    assert warm_up.warm_up() == 0
+    package = penstock.engine.kernels
+    uncalled = []
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        members = vars(importlib.import_module(module.name)).items()
+        kernels = {name: kernel for name, kernel in members if hasattr(kernel, "py_func")}
+        source = inspect.getsource(importlib.import_module(module.name))
+        uncalled += [
+            f"{module.name}.{name}"
+            for name, kernel in kernels.items()
+            if kernel.__module__ == module.name
+            and not kernel.signatures
+            and source.count(f"{name}(") == 1
+        ]
+    assert set(uncalled) <= NOT_FOR_QUERIES
