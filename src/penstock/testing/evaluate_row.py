@@ -61,7 +61,7 @@ def evaluate(expression: Expression, row: Row) -> Any:
             return arithmetic(expression.operator, left, right, expression.type)
         case Negative():
             value = evaluate(expression.operand, row)
-            return None if value is None else fit(-value, expression.type)
+            return None if value is None else fit(negated(value), expression.type)
         case Comparison():
             left, right = evaluate(expression.left, row), evaluate(expression.right, row)
             return compare(expression.operator, left, right)
@@ -134,11 +134,18 @@ def arithmetic(operator: str, left: Any, right: Any, kind: pa.DataType) -> Any:
     return fit(left + right if operator == "+" else left - right, kind)
 
 
+def negated(value: Any) -> Any:
+    """``-value``, not rounded to the digits of the decimal context, and with no decimal -0."""
+    if not isinstance(value, Decimal):
+        return -value
+    return value.copy_negate() if value else value.copy_abs()
+
+
 def fit(value: Any, kind: pa.DataType) -> Any:
     """``value`` rounded to ``kind`` if that is a float or a decimal; an error if it overflows."""
     if pa.types.is_decimal(kind):
         rounded = value.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, WIDE)
-        if abs(rounded) >= Decimal(10) ** (kind.precision - kind.scale):
+        if rounded.copy_abs() >= Decimal(10) ** (kind.precision - kind.scale):
             raise PenstockError(f"{value} does not fit into {kind}")
         return rounded
     if pa.types.is_float32(kind):
@@ -207,7 +214,7 @@ def function(name: str, arguments: list[Any], kind: pa.DataType) -> Any:
     if value is None:
         return None
     if name == "abs":
-        return fit(abs(value), kind)
+        return fit(value.copy_abs() if isinstance(value, Decimal) else abs(value), kind)
     if name == "length":
         return len(value)
     if name == "lower":

@@ -25,7 +25,7 @@ _LONGEST = 2_147_483_647
 
 
 @njit(cache=True, inline="always")
-def bucket_of(key: int, shift: int) -> int:
+def bucket_of(key: int, shift: int) -> np.int64:
     """The bucket of ``key`` in a table of ``2 ** (64 - shift)`` buckets."""
     return np.int64((np.uint64(key) * _PHI) >> np.uint64(shift))
 
