@@ -117,6 +117,15 @@ def test_the_report_has_a_line_for_each(tmp_path: Path, capsys: pytest.CaptureFi
     assert measured["libraries"]["duckdb"]
 
 
+@pytest.mark.usefixtures("here")
+def test_a_table_for_a_document(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _bench(SMALL["W1"], (1, 10_000)).run(None, as_markdown=True) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert len({line.count(" | ") for line in lines}) == 1
+    assert "10,000: M tuples/s" in lines[0]
+
+
 def test_a_wrong_answer_is_noticed(
     here: Callable[[Callable[[dict[str, Any]], Any]], None], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import leaf_window
+from penstock.engine import arrival
 from penstock.engine.join_step import JoinStep
 from penstock.engine.leaf_window import LeafWindow
 from penstock.testing.case import Case
@@ -170,7 +170,7 @@ def test_failed_pushes_change_nothing(start: int) -> None:
 
 @seeds(50_000)
 def test_large_pushes_are_worked_off_in_slices(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaf_window, "SLICE", 4)
+    monkeypatch.setattr(arrival, "SLICE", 4)
     features = FEATURES - {"tiny pushes"}
     for seed in range(start, start + BLOCK):
         check(seed, Knobs(features=features), between=fail_sometimes if seed % 2 else None)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.engine.arrival import Arrival, slices_of
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.clock import END, START, Clock
 from penstock.engine.composites import Composites, concatenate
@@ -22,7 +23,7 @@ from penstock.engine.evaluate import is_true
 from penstock.engine.intake import Batches, Intake
 from penstock.engine.interner import Interner
 from penstock.engine.join_tree import JoinTree
-from penstock.engine.leaf_window import Arrival, LeafWindow, slices_of
+from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.metrics import Counters, Metrics, measure
 from penstock.engine.options import Options
 from penstock.engine.output import empty_table, output_for

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.engine.arrival import SourceRows
 from penstock.engine.kernels import ring
 from penstock.engine.kernels.lifespan import BEGINNING
-from penstock.engine.leaf_window import SourceRows
 from penstock.errors import InputError
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 

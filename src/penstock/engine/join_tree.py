@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from penstock.engine.arrival import Arrival
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
 from penstock.engine.join_operator import JoinOperator
 from penstock.engine.join_step import Algorithm, Input
-from penstock.engine.leaf_window import Arrival, LeafWindow
+from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.wiring import Wiring
 from penstock.plan.plan import Leaf, Node
 

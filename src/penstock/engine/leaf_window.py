@@ -13,18 +13,18 @@ probe of the push (see :mod:`penstock.engine.kernels.lifespan`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.engine.arrival import Arrival, SourceRows
 from penstock.engine.composites import Composites
 from penstock.engine.evaluate import compile, conjunction
 from penstock.engine.interner import Interner
 from penstock.engine.kernels import lifespan, pairs, ring
 from penstock.engine.key_encoding import encoder_for
-from penstock.engine.pair_table import PairTable, group_ids
+from penstock.engine.partitions import Partitions
 from penstock.engine.payload import Payload
 from penstock.engine.rows import BIRTH, DEATH, HashIndex, Rows
 from penstock.engine.wiring import KeyColumn, Wiring
@@ -36,61 +36,6 @@ from penstock.query.window import Rows as RowsWindow
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-
-@dataclass(slots=True)
-class SourceRows:
-    """The rows of one source in one push: on time, in order, with their place on the time line."""
-
-    births: Int64s
-    columns: Mapping[str, pa.Array]
-
-    def __len__(self) -> int:
-        return len(self.births)
-
-
-@dataclass(slots=True)
-class Arrival:
-    """The rows of one push for one leaf, encoded: nothing of the leaf has changed yet."""
-
-    births: Int64s
-    keys: list[Int64s]
-    payload: dict[str, pa.Array]
-    chosen: Int64s | None
-    """Positions of the rows that may be in results; None for all."""
-    partitions: Int64s | None
-
-    def __len__(self) -> int:
-        return len(self.births)
-
-    def between(self, first: int, after: int) -> Arrival:
-        """The rows born at ``first`` or later, but before ``after``."""
-        start, stop = np.searchsorted(self.births, [first, after])
-        chosen = self.chosen
-        if chosen is not None:
-            chosen = chosen[(chosen >= start) & (chosen < stop)] - start
-        return Arrival(
-            self.births[start:stop],
-            [values[start:stop] for values in self.keys],
-            {name: values.slice(start, stop - start) for name, values in self.payload.items()},
-            chosen,
-            None if self.partitions is None else self.partitions[start:stop],
-        )
-
-
-SLICE = 1 << 15
-"""A push with more new rows than twice this is worked off in slices of about this many."""
-
-
-def slices_of(arrivals: Sequence[Arrival]) -> list[int]:
-    """Instants that cut a push into slices: from each to the next."""
-    total = sum(len(each) for each in arrivals)
-    if total <= 2 * SLICE:
-        return [int(lifespan.BEGINNING), int(lifespan.FOREVER)]
-    births = np.sort(np.concatenate([each.births for each in arrivals]))
-    inner = np.unique(births[SLICE::SLICE])
-    inner = inner[inner > lifespan.BEGINNING]
-    return [int(lifespan.BEGINNING), *inner.tolist(), int(lifespan.FOREVER)]
 
 
 class LeafWindow:
@@ -126,7 +71,7 @@ class LeafWindow:
             window.milliseconds * ticks_per_millisecond if isinstance(window, Range) else None
         )
         self._count = window.count if isinstance(window, RowsWindow) else None
-        self._partition = _Partitions(self.rows, stream) if _is_partitioned(stream) else None
+        self._partition = Partitions(self.rows, stream) if _is_partitioned(stream) else None
         self._chosen = self.rows.add_column(np.bool_) if by_rows else None
         self.needed = self._needed_columns(wiring)
 
@@ -374,95 +319,6 @@ class LeafWindow:
         return mapping, first
 
 
-class _Partitions:
-    """The living rows of each partition of ``[PARTITION BY … ROWS n]``, as linked lists."""
-
-    def __init__(self, rows: Rows, stream: Stream) -> None:
-        assert isinstance(stream.window, RowsWindow)
-        self.rows = rows
-        self.by = list(stream.window.partition_by)
-        self._encoders = [encoder_for(stream.schema.field(name).type) for name in self.by]
-        self._interners = [Interner() if e.needs_interner else None for e in self._encoders]
-        self._tables = [PairTable() for _ in self.by]
-        self._partition = rows.add_column(np.int64)
-        self._later = rows.add_column(np.int64)
-        self._earlier = rows.add_column(np.int64)
-        self._victims = rows.add_column(np.int64)
-        self.oldest = np.full(64, -1, np.int64)
-        self.newest = np.full(64, -1, np.int64)
-        self.sizes = np.zeros(64, np.int64)
-
-    @property
-    def nbytes(self) -> int:
-        lists = self.oldest.nbytes + self.newest.nbytes + self.sizes.nbytes
-        interned = sum(i.nbytes for i in self._interners if i is not None)
-        return lists + interned + sum(t.nbytes for t in self._tables)
-
-    def of(self, columns: Mapping[str, pa.Array], count: int) -> Int64s:
-        """The partition of each row; NULLs form one."""
-        encoded = [
-            encoder.encode(columns[name], interner)
-            for name, encoder, interner in zip(
-                self.by, self._encoders, self._interners, strict=True
-            )
-        ]
-        partitions = group_ids(self._tables, encoded)
-        needed = int(partitions.max()) + 1 if count else 0
-        if needed > len(self.sizes):
-            size = 1 << (needed - 1).bit_length()
-            self.oldest = _extended(self.oldest, size, -1)
-            self.newest = _extended(self.newest, size, -1)
-            self.sizes = _extended(self.sizes, size, 0)
-        return partitions
-
-    def put(self, start: int, partitions: Int64s) -> None:
-        self.rows.put(self._partition, start, partitions)
-
-    def partition_of(self, rows: Int64s) -> Int64s:
-        return self.rows.take(self._partition, rows)
-
-    def kill(self, start: int, stop: int, count: int) -> None:
-        columns = self.rows.columns
-        lifespan.kill_by_partition(
-            columns[BIRTH],
-            columns[DEATH],
-            columns[self._later],
-            columns[self._victims],
-            columns[self._partition],
-            self.rows.mask,
-            start,
-            stop,
-            count,
-            self.oldest,
-            self.newest,
-            columns[self._earlier],
-            self.sizes,
-        )
-
-    def undo(self, head: int) -> None:
-        columns = self.rows.columns
-        lifespan.revive_by_partition(
-            columns[DEATH],
-            columns[self._later],
-            columns[self._victims],
-            columns[self._partition],
-            self.rows.mask,
-            head,
-            self.rows.head,
-            self.oldest,
-            self.newest,
-            columns[self._earlier],
-            self.sizes,
-        )
-
-    def rebuild(self, count: int) -> None:
-        """Link the rows anew after they were renumbered; all of them are alive."""
-        self.oldest[:] = -1
-        self.newest[:] = -1
-        self.sizes[:] = 0
-        self.kill(self.rows.tail, self.rows.head, count)
-
-
 def _with_partition(payload: Sequence[str], stream: Stream) -> list[str]:
     """Partition columns are kept, so that a restart can put rows into their partitions again."""
     by = stream.window.partition_by if isinstance(stream.window, RowsWindow) else ()
@@ -471,12 +327,6 @@ def _with_partition(payload: Sequence[str], stream: Stream) -> list[str]:
 
 def _is_partitioned(stream: Stream) -> bool:
     return isinstance(stream.window, RowsWindow) and bool(stream.window.partition_by)
-
-
-def _extended(values: Int64s, size: int, fill: int) -> Int64s:
-    larger = np.full(size, fill, np.int64)
-    larger[: len(values)] = values
-    return larger
 
 
 def _both(first: Bools | None, second: Bools) -> Bools:

@@ -48,6 +48,7 @@ def add_parser(commands: Any) -> None:
         "--quick", action="store_true", help="fewer rows, one round, batches of 1, 100 and 10,000"
     )
     engine.add_argument("--json", metavar="FILE", help="write all measurements to FILE")
+    engine.add_argument("--markdown", action="store_true", help="print a table for a document")
     engine.set_defaults(run=run_engine_bench)
 
 
@@ -85,7 +86,7 @@ def run_engine_bench(options: argparse.Namespace) -> int:
         rounds=options.rounds,
         quick=options.quick,
     )
-    return EngineBench(settings).run(options.json)
+    return EngineBench(settings).run(options.json, options.markdown)
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

@@ -27,7 +27,7 @@ import penstock
 from penstock.cli.bench.duckdb_run import FORMS, INPUTS
 from penstock.cli.bench.engine_run import FILLING
 from penstock.cli.bench.measure import measure
-from penstock.cli.bench.report import print_report
+from penstock.cli.bench.report import markdown, print_report
 from penstock.cli.bench.workloads import SEED, WORKLOADS, Workload
 from penstock.errors import OptionError, PenstockError
 
@@ -163,7 +163,7 @@ class EngineBench:
         plans = [(name, workload.plans[name]) for name in self._settings.plans]
         return plans + [(plan, plan) for plan in self._settings.extra_plans]
 
-    def run(self, json_file: str | None) -> int:
+    def run(self, json_file: str | None, as_markdown: bool = False) -> int:
         """Measure, print, and write ``json_file``; exit code 1 if any answer was wrong."""
         target = None if json_file is None else _writable(json_file)
         _check_duckdb()
@@ -175,7 +175,10 @@ class EngineBench:
             wrong = self._measure(Path(folder))
         if target is not None:
             target.write_text(json.dumps(self._to_json(), indent=1) + "\n")
-        print_report(self._configurations, self._offline)
+        if as_markdown:
+            print(markdown(self._configurations, self._offline))
+        else:
+            print_report(self._configurations, self._offline)
         for line in wrong:
             print(f"penstock: {line}", file=sys.stderr)
         return 1 if wrong else 0

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from rich.console import Console
 from rich.table import Table
 
+from penstock.cli.bench.engine_run import FILLING
+
 if TYPE_CHECKING:
     from penstock.cli.bench.engine_bench import Configuration, Offline
 
@@ -40,6 +42,36 @@ def print_report(configurations: Sequence[Configuration], offline: Mapping[str, 
         console.print(_table(other, [c for c in configurations if c.workload is other.workload]))
         console.print()
     console.print(NOTES, style="dim")
+
+
+def markdown(configurations: Sequence[Configuration], offline: Mapping[str, Offline]) -> str:
+    """One line for each workload and plan: small batches by µs, large ones by their rates."""
+    batches = list(dict.fromkeys(c.batch for c in configurations))
+    headings = [f"{b:,}: {'µs/push' if b < FILLING else 'M tuples/s'}" for b in batches]
+    lines = [["", "plan", *headings, "state MB", "peak MB"]]
+    lines.append(["---", "---", *("---:" for _ in lines[0][2:])])
+    for other in offline.values():
+        rate = f"{_number(other.tuples_per_second / 1e6)} (1)"
+        rates = ["" if b < FILLING else rate for b in batches]
+        sizes = [f"{_megabytes(n)} (1)" for n in (other.growth_bytes, other.peak_bytes)]
+        lines.append([f"**{other.workload.name}**", "DuckDB offline", *rates, *sizes])
+        mine = [c for c in configurations if c.workload is other.workload]
+        for name in dict.fromkeys(c.name for c in mine):
+            plan = [c for c in mine if c.name == name]
+            cells = [_cell(c, other) for c in plan]
+            state = max(c.largest("state_bytes") for c in plan)
+            peak = max(c.largest("peak_bytes") for c in plan)
+            cells.append(f"{_megabytes(state)} ({_number(state / other.growth_bytes)})")
+            cells.append(f"{_megabytes(peak)} ({_number(peak / other.peak_bytes)})")
+            lines.append(["", f"{name} `{plan[0].plan}`", *cells])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(configuration: Configuration, offline: Offline) -> str:
+    if configuration.batch < FILLING:
+        return f"{configuration.push_us:,.0f}"
+    rate = configuration.tuples_per_second
+    return f"{_number(rate / 1e6)} ({_number(rate / offline.tuples_per_second)})"
 
 
 def _table(offline: Offline, configurations: Sequence[Configuration]) -> Table:
