@@ -36,7 +36,7 @@ lint: $(INSTALLED) ## ruff, mypy and the import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-bench: $(COMPILED) ## the engine against DuckDB, a few minutes (ARGS=--quick: half a minute)
+bench: $(COMPILED) ## the engine against DuckDB, a few minutes (ARGS=--quick: about a minute)
 	$(BIN)/penstock bench engine $(ARGS)
 
 install: $(COMPILED) ## everything into .venv, kernels compiled

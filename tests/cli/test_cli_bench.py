@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from penstock.cli import main as cli
@@ -64,6 +65,29 @@ def test_w1_is_what_its_description_says() -> None:
     assert measured["intermediates_per_tuple"] == pytest.approx(
         5 / 3 * 100_000 / 40_000 / 3, rel=0.05
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "single", "joint"), [("W2s", (0.99, 1), (0.85, 1)), ("W2j", (0.99, 1), (0, 0.1))]
+)
+def test_w2_is_what_its_description_says(
+    name: str, single: tuple[float, float], joint: tuple[float, float]
+) -> None:
+    """In full windows, which share of the ab has a cd that agrees with a on ac, on ac and ad."""
+    import duckdb
+
+    workload = replace(WORKLOADS[name], rows=WORKLOADS[name].window)
+    connection = duckdb.connect()
+    for stream, batch in workload.tables().items():
+        connection.register(stream, pa.Table.from_batches([batch]))
+    connection.execute("CREATE TABLE L AS SELECT A.ac, A.ad FROM A, B WHERE A.ab = B.ab")
+    connection.execute("CREATE TABLE R AS SELECT C.ac, D.ad FROM C, D WHERE C.cd = D.cd")
+    for columns, (low, high) in ((["ac"], single), (["ac", "ad"], joint)):
+        agree = " AND ".join(f"L.{column} = R.{column}" for column in columns)
+        found = connection.execute(f"SELECT avg((EXISTS (FROM R WHERE {agree}))::INT) FROM L")
+        row = found.fetchone()
+        assert row is not None
+        assert low <= row[0] <= high
 
 
 def test_a_workload_survives_its_journey() -> None:

@@ -63,7 +63,8 @@ def markdown(configurations: Sequence[Configuration], offline: Mapping[str, Offl
             peak = max(c.largest("peak_bytes") for c in plan)
             cells.append(f"{_megabytes(state)} ({_number(state / other.growth_bytes)})")
             cells.append(f"{_megabytes(peak)} ({_number(peak / other.peak_bytes)})")
-            lines.append(["", f"{name} `{plan[0].plan}`", *cells])
+            notation = plan[0].plan.replace("|", "\\|")
+            lines.append(["", f"{name} `{notation}`", *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -1,0 +1,88 @@
+"""A SparkSession with what Penstock needs, and a check of sessions that came from elsewhere.
+
+What a stateful join needs is only RocksDB as the state store: ``transformWithState`` runs on no
+other. The rest is measured tuning: as many shuffle partitions as cores, since each costs a fixed
+time per micro-batch; changelog checkpoints, so that a batch writes what it changed; larger Arrow
+batches, since rows are packed per batch. On one machine a failed task is tried again
+(``local[N,4]``), which plain ``local[N]`` does not do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import OptionError
+from penstock.spark.java import find_java
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+_ATTEMPTS = 4
+_TUNING = {
+    PROVIDER: ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.python.worker.reuse": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_QUIET = "ERROR"
+
+
+def session(
+    master: str | None = None, app_name: str = "penstock", log_level: str = _QUIET, **conf: Any
+) -> SparkSession:
+    """A SparkSession that is set up for :func:`penstock.spark.join`.
+
+    ``master`` is by default this machine with all its cores. ``conf`` are Spark's own settings,
+    with ``__`` for the dots: ``session(spark__driver__memory="4g")``; they go before ours. If a
+    session is running already, it is used, and those of its settings that can still change are
+    set.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if SparkSession.getActiveSession() is None:
+        os.environ["JAVA_HOME"] = str(find_java().home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    settings = dict(_TUNING)
+    builder = SparkSession.Builder().appName(app_name)
+    if master is None:
+        master = os.environ.get("PENSTOCK_MASTER", f"local[{cores},{_ATTEMPTS}]")
+    if master.startswith("local"):
+        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+        settings["spark.sql.shuffle.partitions"] = str(_threads_of(master, cores or 1))
+    settings |= {name.replace("__", "."): str(value) for name, value in conf.items()}
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    quiet = builder.master(master).config("spark.log.level", log_level)
+    spark = quiet.getOrCreate()
+    spark.sparkContext.setLogLevel(log_level)
+    return spark
+
+
+def check_session(spark: SparkSession) -> None:
+    """:class:`OptionError` with what is missing if ``spark`` cannot run a streaming join."""
+    found = spark.conf.get(PROVIDER, "")
+    if found != ROCKSDB:
+        raise OptionError(
+            f"this SparkSession keeps state with {found or 'its default provider'}, and a "
+            f"streaming join needs RocksDB: spark.conf.set({PROVIDER!r}, {ROCKSDB!r}) before the "
+            "query starts, or take the session from penstock.spark.session()"
+        )
+
+
+def _threads_of(master: str, cores: int) -> int:
+    """How many tasks of ``master`` run at once, if it is on this machine."""
+    inside = master.partition("[")[2].partition("]")[0].split(",")
+    first = inside[0].strip()
+    if master.startswith("local-cluster"):
+        return int(first) * int(inside[1]) if len(inside) > 1 else cores
+    if not first:
+        return 1
+    return cores if first == "*" else int(first)
