@@ -20,7 +20,7 @@ def rows_of(keys: Int64s, births: Int64s, deaths: Int64s, start: int = 0) -> tup
     """Rows numbered from ``start``, with an index on column 2."""
     rows = Rows()
     column = rows.add_column(np.int64)
-    index = rows.add_index(column)
+    index = rows.add_index()
     assert rows.indexes == [index]
     rows.tail = rows.low = rows.head = start
     rows.reserve(len(keys))
@@ -28,7 +28,7 @@ def rows_of(keys: Int64s, births: Int64s, deaths: Int64s, start: int = 0) -> tup
     rows.put(BIRTH, start, births)
     rows.put(DEATH, start, deaths)
     rows.head += len(keys)
-    rows.enter(start, rows.head)
+    rows.insert(index, start, keys)
     return rows, column
 
 

@@ -22,7 +22,7 @@ Step = st.one_of(
 def test_rows_behave_like_a_list(steps: list[tuple[str, int]], domain: int) -> None:
     rows = Rows()
     key = rows.add_column(np.int64)
-    index = rows.add_index(key)
+    index = rows.add_index()
     model: list[int] = []
     value = 0
     for action, amount in steps:
@@ -34,7 +34,7 @@ def test_rows_behave_like_a_list(steps: list[tuple[str, int]], domain: int) -> N
             for column, content in ((key, keys), (BIRTH, keys * 0), (DEATH, keys * 0 + 9)):
                 rows.put(column, start, content)
             rows.head += amount
-            rows.enter(start, rows.head)
+            rows.insert(index, start, keys)
             model += keys.tolist()
         elif action == "expire":
             gone = min(amount, len(rows))

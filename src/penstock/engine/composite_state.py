@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.composites import Composites
 from penstock.engine.kernels import pairs, ring
+from penstock.engine.kernels.probe import GONE
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.rows import BIRTH, DEATH, HashIndex, Rows
 from penstock.engine.wiring import KeyColumn
@@ -44,7 +45,7 @@ class CompositeState:
     def index_on(self, keys: tuple[KeyColumn, ...]) -> HashIndex:
         """The index on ``keys``, made if there is none."""
         if keys not in self._keys:
-            self._keys[keys] = self.rows.add_index(self.rows.add_column(np.int64))
+            self._keys[keys] = self.rows.add_index()
         return self._keys[keys]
 
     def append(self, new: Composites) -> None:
@@ -56,9 +57,8 @@ class CompositeState:
         for alias, column in self._ids.items():
             rows.put(column, start, new.ids[alias])
         for keys, index in self._keys.items():
-            rows.put(index.key, start, key_values(keys, new.ids, self._leaves))
+            rows.insert(index, start, key_values(keys, new.ids, self._leaves))
         rows.head = start + count
-        rows.enter(start, rows.head)
 
     def resolve(self, rows: Int64s) -> dict[str, Int64s]:
         """The leaf rows that the composites in ``rows`` are made of."""
@@ -99,7 +99,7 @@ class CompositeState:
         new[known] = mapping[old[known] - first]
         ring.put(column, rows.mask, rows.tail, new)
         dead = living[new < 0]
-        rows.deaths[dead & rows.mask] = pairs.GONE
+        rows.deaths[dead & rows.mask] = GONE
 
     def _shorten_stored(self) -> None:
         rows = self.rows

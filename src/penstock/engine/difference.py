@@ -45,8 +45,7 @@ class _Removers:
         self.project = Projection([item.expression for item in block.select], tree.leaves)
         self._ids = {alias: self.rows.add_column(np.int64) for alias in tree.leaves}
         self.values = [self.rows.add_column(np.int64) for _ in range(width)]
-        self._hash = self.rows.add_column(np.int64)
-        self.index = self.rows.add_index(self._hash)
+        self.index = self.rows.add_index()
 
     def append(self, new: Composites, values: list[Int64s]) -> None:
         rows, start = self.rows, self.rows.head
@@ -57,9 +56,8 @@ class _Removers:
             rows.put(column, start, new.ids[alias])
         for column, each in zip(self.values, values, strict=True):
             rows.put(column, start, each)
-        rows.put(self._hash, start, _hash(values))
+        rows.insert(self.index, start, _hash(values))
         rows.head = start + len(new)
-        rows.enter(start, rows.head)
 
     def partners(
         self, values: list[Int64s], births: Int64s, deaths: Int64s, as_points: bool

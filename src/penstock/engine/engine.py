@@ -253,10 +253,14 @@ class Engine:
         """
         cuts = slices_of(list(arrivals.values()))
         if len(cuts) <= 2:
+            filled = [each.births for each in arrivals.values() if len(each)]
+            if filled:
+                first, last = min(b[0] for b in filled), max(b[-1] for b in filled)
+                tree.begin_slice(int(first), int(last))
             return tree.push(arrivals)
         parts = []
         for first, after in itertools.pairwise(cuts):
-            tree.hide_before(first)
+            tree.begin_slice(first, after)
             parts.append(
                 tree.push({alias: each.between(first, after) for alias, each in arrivals.items()})
             )

@@ -127,14 +127,14 @@ class Intake:
             taken.rows[source.name] = _static(columns, len(batch))
             return
         times, keep = self._times(source, columns, taken)
-        if watermark is not None and len(times):
+        order = None
+        if watermark is not None and len(times) and (keep is not None or times.min() < watermark):
             on_time = times >= watermark
             if keep is not None:
                 on_time |= ~keep
             if not on_time.all():
                 taken.late[source.name] = int(len(times) - np.count_nonzero(on_time))
                 keep = on_time if keep is None else keep & on_time
-        order = None
         if keep is not None:
             order = np.flatnonzero(keep)
             times = times[order]

@@ -10,13 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, concatenate, none_of
 from penstock.engine.join_step import Algorithm, Input, JoinStep
+from penstock.engine.kernels import probe
+from penstock.engine.kernels.lifespan import BEGINNING, FOREVER
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.wiring import Wiring
 from penstock.plan.plan import Join
 from penstock.plan.stream_set import StreamSet
+
+Int64s = NDArray[np.int64]
 
 _SLICE = 1 << 15
 """New rows that go through a probe order at a time, at most."""
@@ -42,6 +49,8 @@ class JoinOperator:
         self.inputs = list(inputs)
         self.state = state
         self.made = 0
+        self.extent = 0
+        """From the first to the last birth in the slice of a push that is being worked off."""
         self._growth = [1.0] * len(inputs)
         """The largest partial result of a probe order per new row, smoothed."""
         orders = node.orders or tuple(
@@ -59,6 +68,11 @@ class JoinOperator:
                 steps.append((other, JoinStep(target, linking, leaves, algorithm, by_rows)))
                 together = together | target.streams
             self.steps.append(steps)
+        self._leaves = leaves
+        self._by_keys = [
+            len(steps) > 1 and all(step.by_keys for _, step in steps) for steps in self.steps
+        ]
+        self._brief = min(leaves[stream].span for stream in self.streams) // 4
 
     def process(self, deltas: Sequence[Composites | None], old_heads: Sequence[int]) -> Composites:
         """The new results, given the deltas of the inputs, which are already stored there.
@@ -86,18 +100,56 @@ class JoinOperator:
     def _probe(
         self, position: int, batch: Composites, old_heads: Sequence[int]
     ) -> Composites | None:
-        count = most = len(batch)
-        for other, step in self.steps[position]:
+        steps = self.steps[position]
+        bounds = []
+        for other, step in steps:
             rows = step.target.rows
             bound = rows.head if other < position else old_heads[other]
             if bound <= rows.low:
                 return None
-            batch = step.apply(batch, bound)
-            if len(batch) == 0:
-                break
-            most = max(most, len(batch))
+            bounds.append(bound)
+        count = most = len(batch)
+        if self._is_brief(position):
+            ids = batch.ids
+            for (_, step), bound in zip(steps, bounds, strict=True):
+                ids = step.extend(ids, bound)
+                size = len(next(iter(ids.values())))
+                if size == 0:
+                    break
+                most = max(most, size)
+            else:
+                batch = self._complete(ids)
+            batch = batch if size else none_of(())
+        else:
+            for (_, step), bound in zip(steps, bounds, strict=True):
+                batch = step.apply(batch, bound)
+                if len(batch) == 0:
+                    break
+                most = max(most, len(batch))
         self._growth[position] = 0.5 * self._growth[position] + 0.5 * most / count
         return batch if len(batch) else None
+
+    def _is_brief(self, position: int) -> bool:
+        """Whether lifespans can wait until combinations are complete.
+
+        What a probe sees was alive when the slice began. If the slice is short against the windows,
+        nearly all of it is alive for every tuple of the slice, and there is little to reject.
+        """
+        return self._by_keys[position] and self.extent <= self._brief
+
+    def _complete(self, ids: dict[str, Int64s]) -> Composites:
+        """The combinations whose lifespans share an instant."""
+        count = len(next(iter(ids.values())))
+        births = np.full(count, BEGINNING, np.int64)
+        deaths = np.full(count, FOREVER, np.int64)
+        for stream, rows in ids.items():
+            leaf = self._leaves[stream].rows
+            probe.live_together(
+                births, deaths, rows, leaf.births, leaf.deaths, leaf.mask, leaf.tail
+            )
+        found = Composites(ids, births, deaths)
+        keep = births <= deaths
+        return found if keep.all() else found.pick(np.flatnonzero(keep))
 
 
 def probe_order(position: int, inputs: Sequence[StreamSet], wiring: Wiring) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from penstock.engine.composites import Composites, concatenate, none_of
 from penstock.engine.evaluate import conjunction
 from penstock.engine.kernels import pairs, probe, ring
 from penstock.engine.leaf_window import LeafWindow
-from penstock.engine.rows import BIRTH, DEATH, HashIndex, probe_all
+from penstock.engine.rows import BIRTH, DEATH, HashIndex, probe_all, probe_keys
 from penstock.engine.wiring import Condition, KeyColumn, Linking
 from penstock.query.expression import Column
 
@@ -94,6 +94,38 @@ class JoinStep:
         )
         return self._finish(left, found)
 
+    @property
+    def by_keys(self) -> bool:
+        """Whether :meth:`extend` may stand for :meth:`apply`."""
+        return self.hashed and self._residual is None
+
+    def extend(self, ids: dict[str, Int64s], bound: int) -> dict[str, Int64s]:
+        """All combinations of ``ids`` with rows before ``bound`` that pass every comparison.
+
+        Lifespans are not looked at: the caller tests them when the combination is complete.
+        """
+        assert self._index is not None
+        keys = key_values(self._left_keys, ids, self._leaves)
+        self.counts.probes += len(keys)
+        at, row = probe_keys(
+            keys,
+            self.target.rows,
+            self._index,
+            bound,
+            len(keys) * self.counts.matches_per_probe(),
+        )
+        found = {stream: ring.pick(rows, at) for stream, rows in ids.items()}
+        found.update(self.target.resolve(row))
+        if self._checks and len(at):
+            keep = np.ones(len(at), np.bool_)
+            if self._compare(found, keep):
+                positions = np.flatnonzero(keep)
+                found = {stream: ring.pick(rows, positions) for stream, rows in found.items()}
+                self.counts.matches += len(positions)
+                return found
+        self.counts.matches += len(at)
+        return found
+
     def _try_all(self, left: Composites, bound: int) -> Composites:
         target = self.target.rows
         visible = self.target.visible(bound)
@@ -160,21 +192,27 @@ class JoinStep:
         if self._by_rows:
             self.target.shorten(found)
             rejected += pairs.reject_dead(found.births, found.deaths, keep)
+        rejected += self._compare(found.ids, keep)
+        if rejected == 0:
+            return found
+        return found.pick(np.flatnonzero(keep))
+
+    def _compare(self, ids: Mapping[str, Int64s], keep: NDArray[np.bool_]) -> int:
+        """Clear ``keep`` where a comparison fails that the probe did not make; how many failed."""
+        rejected = 0
         for check in self._checks:
             left, right = self._leaves[check.left.stream], self._leaves[check.right.stream]
             rejected += pairs.reject(
                 check.operator,
                 left.rows.columns[left.key_column(check.left.position)],
                 left.rows.mask,
-                found.ids[check.left.stream],
+                ids[check.left.stream],
                 right.rows.columns[right.key_column(check.right.position)],
                 right.rows.mask,
-                found.ids[check.right.stream],
+                ids[check.right.stream],
                 keep,
             )
-        if rejected == 0:
-            return found
-        return found.pick(np.flatnonzero(keep))
+        return rejected
 
 
 @dataclass(slots=True)

@@ -75,8 +75,13 @@ class JoinTree:
             {alias: self.leaves[alias].append(new) for alias, new in arrivals.items() if len(new)}
         )
 
-    def hide_before(self, instant: int) -> None:
-        """Let the probes of the rest of this push skip what died before ``instant``."""
+    def begin_slice(self, first: int, last: int) -> None:
+        """New rows born from ``first`` to ``last`` come next: probes skip what died before."""
+        for operator in self.operators:
+            operator.extent = last - first
+        self._hide_before(first)
+
+    def _hide_before(self, instant: int) -> None:
         for leaf in self.leaves.values():
             leaf.rows.hide_before(instant)
         for state in self.states:

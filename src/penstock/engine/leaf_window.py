@@ -65,7 +65,6 @@ class LeafWindow:
         self._filter = conjunction([p.expression for p in wiring.filters[stream.alias]])
         self.payload = Payload(self.rows, stream.schema, _with_partition(payload, stream))
         self._indexes: dict[tuple[KeyColumn, ...], HashIndex] = {}
-        self._hashes: dict[tuple[KeyColumn, ...], int] = {}
         window = stream.window
         self._span = (
             window.milliseconds * ticks_per_millisecond if isinstance(window, Range) else None
@@ -89,6 +88,15 @@ class LeafWindow:
     def nbytes(self) -> int:
         more = 0 if self._partition is None else self._partition.nbytes
         return self.rows.nbytes + self.payload.nbytes + more
+
+    @property
+    def span(self) -> int:
+        """How long a tuple lives, at least: on the arrival line as many places as rows."""
+        if self._span is not None:
+            return self._span
+        if self._count is not None and self._partition is None:
+            return self._count
+        return 0 if self._count is not None else int(lifespan.FOREVER)
 
     @property
     def key_count(self) -> int:
@@ -123,11 +131,7 @@ class LeafWindow:
     def index_on(self, keys: tuple[KeyColumn, ...]) -> HashIndex:
         """The index on ``keys``, made if there is none."""
         if keys not in self._indexes:
-            if len(keys) == 1:
-                column = self._key_columns[keys[0].position]
-            else:
-                column = self._hashes[keys] = self.rows.add_column(np.int64)
-            self._indexes[keys] = self.rows.add_index(column)
+            self._indexes[keys] = self.rows.add_index()
         return self._indexes[keys]
 
     # -- a push ------------------------------------------------------------------------------
@@ -202,13 +206,8 @@ class LeafWindow:
         for column, values in zip(self._key_columns, new.keys, strict=True):
             rows.put(column, start, values)
         ids = np.arange(start, stop, dtype=np.int64)
-        for keys, column in self._hashes.items():
-            hashes = np.zeros(count, np.int64)
-            for key in keys:
-                pairs.mix_into(
-                    hashes, rows.columns[self._key_columns[key.position]], rows.mask, ids
-                )
-            rows.put(column, start, hashes)
+        for keys, index in self._indexes.items():
+            rows.insert(index, start, _key_of(keys, new.keys), new.chosen)
         self.payload.append(start, new.payload)
         chosen = None if new.chosen is None else new.chosen + start
         if self._chosen is not None:
@@ -220,7 +219,6 @@ class LeafWindow:
             assert new.partitions is not None
             self._partition.put(start, new.partitions)
         rows.head = stop
-        rows.enter(start, stop, chosen)
         self._kill(start, stop)
         if self.by_rows:
             ids = ids if chosen is None else chosen
@@ -327,6 +325,17 @@ def _with_partition(payload: Sequence[str], stream: Stream) -> list[str]:
 
 def _is_partitioned(stream: Stream) -> bool:
     return isinstance(stream.window, RowsWindow) and bool(stream.window.partition_by)
+
+
+def _key_of(keys: tuple[KeyColumn, ...], columns: list[Int64s]) -> Int64s:
+    """The one key column, or the hash of several."""
+    if len(keys) == 1:
+        return columns[keys[0].position]
+    hashes = np.zeros(len(columns[0]), np.int64)
+    everyone = np.arange(len(hashes), dtype=np.int64)
+    for key in keys:
+        pairs.mix_into(hashes, columns[key.position], -1, everyone)
+    return hashes
 
 
 def _both(first: Bools | None, second: Bools) -> Bools:

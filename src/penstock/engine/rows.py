@@ -26,12 +26,19 @@ SMALLEST = 64
 
 @dataclass(slots=True)
 class HashIndex:
-    """Chains of rows by the bucket of their key, which is column ``key`` of the rows."""
+    """Chains of rows by the bucket of their key (:mod:`penstock.engine.kernels.index`)."""
 
-    key: int
-    heads: NDArray[np.int64]
-    links: NDArray[np.int32]
+    heads: Int64s
+    entries: Int64s
     shift: int
+
+    @classmethod
+    def of(cls, capacity: int) -> HashIndex:
+        return cls(
+            np.full(capacity, index_kernels.EMPTY, np.int64),
+            np.full(2 * capacity, index_kernels.ABSENT, np.int64),
+            65 - capacity.bit_length(),
+        )
 
 
 class Rows:
@@ -68,7 +75,7 @@ class Rows:
     def nbytes(self) -> int:
         """Bytes held by columns and indexes."""
         return sum(c.nbytes for c in self.columns) + sum(
-            i.heads.nbytes + i.links.nbytes for i in self.indexes
+            i.heads.nbytes + i.entries.nbytes for i in self.indexes
         )
 
     def add_column(self, dtype: Any) -> int:
@@ -76,14 +83,9 @@ class Rows:
         self.columns.append(np.zeros(self.capacity, dtype))
         return len(self.columns) - 1
 
-    def add_index(self, key: int) -> HashIndex:
-        """A new index on column ``key``, holding no rows."""
-        index = HashIndex(
-            key,
-            np.full(self.capacity, -1, np.int64),
-            np.full(self.capacity, index_kernels.ABSENT, np.int32),
-            65 - self.capacity.bit_length(),
-        )
+    def add_index(self) -> HashIndex:
+        """A new index that holds no rows."""
+        index = HashIndex.of(self.capacity)
         self.indexes.append(index)
         return index
 
@@ -102,30 +104,24 @@ class Rows:
         taken: NDArray[Any] = ring.take(self.columns[column], self.mask, rows)
         return taken
 
-    def enter(self, start: int, stop: int, selected: Int64s | None = None) -> None:
-        """Put the rows ``start`` to ``stop`` (or only those ``selected``) into every index."""
-        for index in self.indexes:
-            keys = self.columns[index.key]
-            if selected is None:
-                index_kernels.insert_range(
-                    index.heads, index.links, keys, index.shift, self.mask, start, stop
-                )
-            else:
-                index_kernels.insert_selected(
-                    index.heads, index.links, keys, index.shift, self.mask, start, stop, selected
-                )
+    def insert(
+        self, index: HashIndex, start: int, keys: Int64s, chosen: Int64s | None = None
+    ) -> None:
+        """Put the rows from ``start`` on into ``index``, or those at the positions ``chosen``."""
+        if chosen is None:
+            index_kernels.insert(
+                index.heads, index.entries, index.shift, self.mask, self.tail, start, keys, _AHEAD
+            )
+        else:
+            index_kernels.insert_chosen(
+                index.heads, index.entries, index.shift, self.mask, self.tail, start, keys, chosen
+            )
 
     def truncate(self, head: int) -> None:
         """Forget the rows from ``head`` on."""
         for index in self.indexes:
-            index_kernels.remove_range(
-                index.heads,
-                index.links,
-                self.columns[index.key],
-                index.shift,
-                self.mask,
-                head,
-                self.head,
+            index_kernels.remove(
+                index.heads, index.entries, index.shift, self.mask, head, self.head
             )
         self.head = head
         self.low = self.tail
@@ -148,24 +144,15 @@ class Rows:
     def keep_only(self, rows: Int64s) -> None:
         """Renumber: the given rows (ascending) become the rows from the present head on."""
         kept = [ring.take(column, self.mask, rows) for column in self.columns]
-        present = [index.links[rows & self.mask] for index in self.indexes]
+        slots = 2 * (rows & self.mask)
+        entries = [(i.entries[slots], i.entries[slots + 1]) for i in self.indexes]
         self.tail = self.low = self.head
         self.head += len(rows)
         self._allocate(max(SMALLEST, 1 << max(0, 2 * len(rows) - 1).bit_length()))
         for column, values in zip(self.columns, kept, strict=True):
             ring.put(column, self.mask, self.tail, values)
-        for index, links in zip(self.indexes, present, strict=True):
-            entered = np.flatnonzero(links != index_kernels.ABSENT) + self.tail
-            index_kernels.insert_selected(
-                index.heads,
-                index.links,
-                self.columns[index.key],
-                index.shift,
-                self.mask,
-                self.tail,
-                self.head,
-                entered,
-            )
+        for index, (keys, links) in zip(self.indexes, entries, strict=True):
+            self.insert(index, self.tail, keys, np.flatnonzero(links != index_kernels.ABSENT))
 
     def is_worth_a_check(self) -> bool:
         """Whether so many rows came since the last count that half of them may be dead."""
@@ -176,35 +163,50 @@ class Rows:
         self._alive_at_check = alive
 
     def _allocate(self, capacity: int) -> None:
+        """New memory for all columns and indexes, in one piece.
+
+        A large piece is given huge pages by numpy, which halves the cost of random access.
+        """
         self.capacity = capacity
         self.mask = capacity - 1
-        self.columns = [np.zeros(capacity, column.dtype) for column in self.columns]
+        sizes = [capacity * column.dtype.itemsize for column in self.columns]
+        sizes += [8 * capacity, 16 * capacity] * len(self.indexes)
+        whole = np.empty(sum(sizes), np.uint8)
+        ends = np.cumsum(sizes).tolist()
+        parts = [whole[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+        self.columns = [
+            part.view(column.dtype) for part, column in zip(parts, self.columns, strict=False)
+        ]
+        for column in self.columns:
+            column[:] = 0
+        rest = iter(parts[len(self.columns) :])
         for index in self.indexes:
-            index.heads = np.full(capacity, -1, np.int64)
-            index.links = np.full(capacity, index_kernels.ABSENT, np.int32)
+            index.heads, index.entries = next(rest).view(np.int64), next(rest).view(np.int64)
+            index.heads[:] = index_kernels.EMPTY
+            index.entries[:] = index_kernels.ABSENT
             index.shift = 65 - capacity.bit_length()
 
     def _resize(self, capacity: int) -> None:
         old_columns, old_mask = self.columns, self.mask
-        old_links = [index.links for index in self.indexes]
+        old_entries = [index.entries for index in self.indexes]
         self._allocate(capacity)
         for old, new in zip(old_columns, self.columns, strict=True):
             ring.move(old, old_mask, new, self.mask, self.tail, self.head)
-        for index, links in zip(self.indexes, old_links, strict=True):
+        for index, entries in zip(self.indexes, old_entries, strict=True):
             index_kernels.rebuild(
                 index.heads,
-                index.links,
-                self.columns[index.key],
+                index.entries,
                 index.shift,
                 self.mask,
-                links,
+                entries,
                 old_mask,
                 self.tail,
                 self.head,
             )
 
 
-_ACTIVE = np.empty((2, probe.GROUP), np.int64)
+_ACTIVE = np.empty((2, probe.GROUP + 1), np.int64)
+_AHEAD = np.empty(64, np.int64)
 
 
 def probe_all(
@@ -229,8 +231,7 @@ def probe_all(
             births,
             deaths,
             index.heads,
-            index.links,
-            rows.columns[index.key],
+            index.entries,
             index.shift,
             rows.columns[BIRTH],
             rows.columns[row_deaths],
@@ -240,6 +241,29 @@ def probe_all(
             _ACTIVE,
             out,
         )
-        if count <= room:
+        if count < room:
             return out[:, :count]
-        room = count
+        room = count + 1
+
+
+def probe_keys(
+    keys: Int64s, rows: Rows, index: HashIndex, bound: int, expected: float
+) -> NDArray[np.int64]:
+    """As :func:`probe_all`, by keys alone: a table of two rows."""
+    room = int(1.25 * expected) + 64
+    while True:
+        out = np.empty((2, room), np.int64)
+        count = probe.probe_keys(
+            keys,
+            index.heads,
+            index.entries,
+            index.shift,
+            rows.mask,
+            rows.low,
+            bound,
+            _ACTIVE,
+            out,
+        )
+        if count < room:
+            return out[:, :count]
+        room = count + 1

@@ -6,12 +6,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from penstock.engine.kernels.probe import holds
+from penstock.engine.kernels.probe import GONE, holds
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-GONE = np.int64(-(2**63))
 
 
 @njit(cache=True)

@@ -5,7 +5,11 @@ A pair is a match if the keys are equal and the lifespans share an instant:
 including, ``bound``: with ``bound`` at the head of the ring before or after the batch was put in,
 two deltas of one batch meet exactly once.
 
-The hash probe walks many chains in lock-step (:data:`GROUP` at a time): their cache misses overlap
+Inside an mjoin most partial results lead nowhere, and to look up their lifespans costs more than to
+find them. There :func:`probe_keys` compares keys alone, and :func:`live_together` tests the
+lifespans of the few that are complete.
+
+The hash probes walk many chains in lock-step (:data:`GROUP` at a time): their cache misses overlap
 instead of adding up. Matches of one group come out interleaved; groups stay in order, so what is
 stored later is in the order of births up to a group.
 """
@@ -16,13 +20,35 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from penstock.engine.kernels.index import bucket_of
+from penstock.engine.kernels.index import TAG_BITS, bucket_of, hash_of, tag_of
 
 Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
+
 GROUP = 128
-POSITION, ROW, BORN, DIES = range(4)
-"""The rows of a table of matches: position in the batch, row of the state, birth, death."""
+GONE = np.int64(-(2**63))
+"""The death of a row that is not there any more."""
+
+
+@njit(cache=True, inline="always")
+def _start(
+    keys: Int64s,
+    start: int,
+    stop: int,
+    heads: Int64s,
+    shift: int,
+    tail: int,
+    active: NDArray[np.int64],
+) -> int:
+    """The newest row of the chain of each key that passes the filter; how many there are."""
+    walking = 0
+    for i in range(start, stop):
+        hashed = hash_of(keys[i])
+        head = heads[bucket_of(hashed, shift)]
+        s = head >> TAG_BITS
+        active[0, walking] = i
+        active[1, walking] = s
+        walking += (s >= tail) & ((head & tag_of(hashed, shift)) != 0)
+    return walking
 
 
 @njit(cache=True)
@@ -31,8 +57,7 @@ def probe(
     births: Int64s,
     deaths: Int64s,
     heads: Int64s,
-    links: Int32s,
-    row_keys: Int64s,
+    entries: Int64s,
     shift: int,
     row_births: Int64s,
     row_deaths: Int64s,
@@ -42,46 +67,93 @@ def probe(
     active: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> int:
-    """Fill ``out`` (see :data:`POSITION`) with matches; how many there are.
+    """Fill ``out`` with matches (position in the batch, row, birth, death); how many there are.
 
-    When there are more than ``out`` has room for, the surplus is counted but not written: call
-    again with a larger table. ``active`` is working space of shape ``(2, GROUP)``.
+    ``out`` needs room for one more than there are; when it has not, the surplus is counted but not
+    kept: call again with a larger table. ``active`` is working space of shape ``(2, GROUP)``.
+
+    Whether a row matches and whether a chain goes on are coin tosses, so there are no branches:
+    every row is written, and the place moves on if it was a match.
     """
     n = keys.shape[0]
-    room = out.shape[1]
+    last = out.shape[1] - 1
     count = 0
     for start in range(0, n, GROUP):
-        walking = 0
-        for i in range(start, min(start + GROUP, n)):
-            s = heads[bucket_of(keys[i], shift)]
-            if s >= tail:
-                active[0, walking] = i
-                active[1, walking] = s
-                walking += 1
+        walking = _start(keys, start, min(start + GROUP, n), heads, shift, tail, active)
         while walking > 0:
             staying = 0
             for k in range(walking):
                 i = active[0, k]
                 s = active[1, k]
                 slot = s & mask
-                if row_keys[slot] == keys[i] and s < bound:
-                    b = max(births[i], row_births[slot])
-                    d = min(deaths[i], row_deaths[slot])
-                    if b <= d:
-                        if count < room:
-                            out[0, count] = i
-                            out[1, count] = s
-                            out[2, count] = b
-                            out[3, count] = d
-                        count += 1
-                link = links[slot]
-                s -= link
-                if link > 0 and s >= tail:
-                    active[0, staying] = i
-                    active[1, staying] = s
-                    staying += 1
+                b = max(births[i], row_births[slot])
+                d = min(deaths[i], row_deaths[slot])
+                at = min(count, last)
+                out[0, at] = i
+                out[1, at] = s
+                out[2, at] = b
+                out[3, at] = d
+                count += (entries[2 * slot] == keys[i]) & (s < bound) & (b <= d)
+                link = entries[2 * slot + 1]
+                active[0, staying] = i
+                active[1, staying] = s - link
+                staying += (link > 0) & (s - link >= tail)
             walking = staying
     return count
+
+
+@njit(cache=True)
+def probe_keys(
+    keys: Int64s,
+    heads: Int64s,
+    entries: Int64s,
+    shift: int,
+    mask: int,
+    tail: int,
+    bound: int,
+    active: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> int:
+    """As :func:`probe`, by keys alone: ``out`` has two rows, position in the batch and row."""
+    n = keys.shape[0]
+    last = out.shape[1] - 1
+    count = 0
+    for start in range(0, n, GROUP):
+        walking = _start(keys, start, min(start + GROUP, n), heads, shift, tail, active)
+        while walking > 0:
+            staying = 0
+            for k in range(walking):
+                i = active[0, k]
+                s = active[1, k]
+                slot = s & mask
+                at = min(count, last)
+                out[0, at] = i
+                out[1, at] = s
+                count += (entries[2 * slot] == keys[i]) & (s < bound)
+                link = entries[2 * slot + 1]
+                active[0, staying] = i
+                active[1, staying] = s - link
+                staying += (link > 0) & (s - link >= tail)
+            walking = staying
+    return count
+
+
+@njit(cache=True)
+def live_together(
+    births: Int64s,
+    deaths: Int64s,
+    rows: Int64s,
+    row_births: Int64s,
+    row_deaths: Int64s,
+    mask: int,
+    tail: int,
+) -> None:
+    """Bring births up and deaths down to those of ``rows``; a row below the tail is gone."""
+    for i in range(rows.shape[0]):
+        s = rows[i]
+        slot = s & mask
+        births[i] = max(births[i], row_births[slot])
+        deaths[i] = min(deaths[i], row_deaths[slot] if s >= tail else GONE)
 
 
 EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL = range(6)
