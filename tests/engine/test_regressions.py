@@ -13,7 +13,6 @@ import penstock
 from penstock.engine import rows as rows_module
 from penstock.engine.arrow_chunks import ArrowChunks
 from penstock.engine.metrics import Counters
-from penstock.engine.partitions import Partitions
 from penstock.engine.payload import Payload
 from penstock.errors import PenstockError
 
@@ -158,23 +157,6 @@ def test_a_payload_that_cannot_be_stored_is_taken_back(
         each.push({"A": batch(range(2), 2)})
     asked = {"B": batch(range(3), 3)}
     assert running.push(asked).num_rows == reference.push(asked).num_rows == 5
-
-
-def test_interrupt_before_a_partition_knows_its_new_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``head`` moves before Partitions.kill, so undo revives the victims of rows long gone."""
-    text = ROWS.replace("ROWS 5", "PARTITION BY k ROWS 2")
-    running, reference = engine(text), engine(text)
-    for instant in range(40):
-        for each in (running, reference):
-            each.push({"A": batch(range(5), instant)})
-    with monkeypatch.context() as patch:
-        patch.setattr(Partitions, "kill", _interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            running.push({"A": batch(range(5), 50)})
-    for each in (running, reference):
-        each.push({"A": batch(range(3), 60)})
-    asked = {"B": batch(range(5), 61)}
-    assert running.push(asked).to_pylist() == reference.push(asked).to_pylist()
 
 
 def test_interrupt_after_the_commit_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,11 +67,19 @@ class JoinStep:
         self._left_keys: tuple[KeyColumn, ...] = tuple(mine for mine, _ in linking.keys)
         if self.hashed:
             self._index = target.index_on(tuple(theirs for _, theirs in linking.keys))
-            self._checks = (equalities if len(equalities) > 1 else ()) + linking.conditions
+            self._narrow_checks = (equalities if len(equalities) > 1 else ()) + linking.conditions
+            self._wide_checks = equalities + linking.conditions
             self._loop: tuple[Condition, ...] = ()
         else:
-            self._checks = ()
+            self._narrow_checks = self._wide_checks = ()
             self._loop = equalities + linking.conditions
+
+    @property
+    def _checks(self) -> tuple[Condition, ...]:
+        """What the probe has not compared: codes of wide keys may agree by chance."""
+        if self._index is None or self._index.narrow:
+            return self._narrow_checks
+        return self._wide_checks
 
     def apply(self, left: Composites, bound: int) -> Composites:
         """All matches of ``left`` with the rows of the target before ``bound``."""

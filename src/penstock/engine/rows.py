@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.kernels import index as index_kernels
 from penstock.engine.kernels import probe, ring
+from penstock.errors import PenstockError
 
 Int64s = NDArray[np.int64]
 
@@ -28,15 +29,17 @@ SMALLEST = 64
 class HashIndex:
     """Chains of rows by the bucket of their key (:mod:`penstock.engine.kernels.index`)."""
 
-    heads: Int64s
-    entries: Int64s
+    heads: NDArray[np.int32]
+    entries: NDArray[np.int32]
     shift: int
+    narrow: bool = True
+    """Whether every key so far fits into 32 bits, so that a match needs no second look."""
 
     @classmethod
     def of(cls, capacity: int) -> HashIndex:
         return cls(
-            np.full(capacity, index_kernels.EMPTY, np.int64),
-            np.full(2 * capacity, index_kernels.ABSENT, np.int64),
+            np.zeros(capacity, np.int32),
+            np.full(2 * capacity, index_kernels.ABSENT, np.int32),
             65 - capacity.bit_length(),
         )
 
@@ -93,6 +96,8 @@ class Rows:
         """Make room for ``count`` more rows."""
         needed = self.head - self.tail + count
         if needed > self.capacity:
+            if needed > index_kernels.LARGEST:
+                raise PenstockError(f"a window or state would hold {needed:,} rows; 2^30 can be")
             self._resize(1 << (needed - 1).bit_length())
 
     def put(self, column: int, start: int, values: NDArray[Any]) -> None:
@@ -109,19 +114,21 @@ class Rows:
     ) -> None:
         """Put the rows from ``start`` on into ``index``, or those at the positions ``chosen``."""
         if chosen is None:
-            index_kernels.insert(
-                index.heads, index.entries, index.shift, self.mask, self.tail, start, keys, _AHEAD
+            narrow = index_kernels.insert(
+                index.heads, index.entries, index.shift, self.mask, start, keys, _AHEAD
             )
         else:
-            index_kernels.insert_chosen(
-                index.heads, index.entries, index.shift, self.mask, self.tail, start, keys, chosen
+            narrow = index_kernels.insert_chosen(
+                index.heads, index.entries, index.shift, self.mask, start, keys, chosen
             )
+        if not narrow:
+            index.narrow = False
 
     def truncate(self, head: int) -> None:
         """Forget the rows from ``head`` on."""
         for index in self.indexes:
             index_kernels.remove(
-                index.heads, index.entries, index.shift, self.mask, head, self.head
+                index.heads, index.entries, index.shift, self.mask, self.tail, head, self.head
             )
         self.head = head
         self.low = self.tail
@@ -132,8 +139,14 @@ class Rows:
 
     def expire(self, before: int) -> None:
         """Let go of the oldest rows up to the first whose death is not before ``before``."""
-        self.tail = ring.first_alive(self.deaths, self.mask, self.tail, self.head, before)
+        first = self.tail
+        self.tail = ring.first_alive(self.deaths, self.mask, first, self.head, before)
         self.low = self.tail
+        if self.tail > first:
+            for index in self.indexes:
+                index_kernels.forget(
+                    index.heads, index.entries, index.shift, self.mask, first, self.tail
+                )
 
     def fit(self) -> None:
         """Give memory back when the ring is much too large."""
@@ -145,14 +158,18 @@ class Rows:
         """Renumber: the given rows (ascending) become the rows from the present head on."""
         kept = [ring.take(column, self.mask, rows) for column in self.columns]
         slots = 2 * (rows & self.mask)
-        entries = [(i.entries[slots], i.entries[slots + 1]) for i in self.indexes]
+        saved = [
+            np.stack([i.entries[slots], i.entries[slots + 1]], axis=1).ravel() for i in self.indexes
+        ]
         self.tail = self.low = self.head
         self.head += len(rows)
         self._allocate(max(SMALLEST, 1 << max(0, 2 * len(rows) - 1).bit_length()))
         for column, values in zip(self.columns, kept, strict=True):
             ring.put(column, self.mask, self.tail, values)
-        for index, (keys, links) in zip(self.indexes, entries, strict=True):
-            self.insert(index, self.tail, keys, np.flatnonzero(links != index_kernels.ABSENT))
+        for index, entries in zip(self.indexes, saved, strict=True):
+            index_kernels.enter_codes(
+                index.heads, index.entries, index.shift, self.mask, self.tail, entries
+            )
 
     def is_worth_a_check(self) -> bool:
         """Whether so many rows came since the last count that half of them may be dead."""
@@ -170,7 +187,7 @@ class Rows:
         self.capacity = capacity
         self.mask = capacity - 1
         sizes = [capacity * column.dtype.itemsize for column in self.columns]
-        sizes += [8 * capacity, 16 * capacity] * len(self.indexes)
+        sizes += [4 * capacity, 8 * capacity] * len(self.indexes)
         whole = np.empty(sum(sizes), np.uint8)
         ends = np.cumsum(sizes).tolist()
         parts = [whole[end - size : end] for size, end in zip(sizes, ends, strict=True)]
@@ -181,8 +198,8 @@ class Rows:
             column[:] = 0
         rest = iter(parts[len(self.columns) :])
         for index in self.indexes:
-            index.heads, index.entries = next(rest).view(np.int64), next(rest).view(np.int64)
-            index.heads[:] = index_kernels.EMPTY
+            index.heads, index.entries = next(rest).view(np.int32), next(rest).view(np.int32)
+            index.heads[:] = 0
             index.entries[:] = index_kernels.ABSENT
             index.shift = 65 - capacity.bit_length()
 
@@ -205,8 +222,8 @@ class Rows:
             )
 
 
-_ACTIVE = np.empty((2, probe.GROUP + 1), np.int64)
-_AHEAD = np.empty(64, np.int64)
+_ACTIVE = np.empty((3, probe.GROUP + 1), np.int64)
+_AHEAD = np.empty((2, 64), np.int64)
 
 
 def probe_all(
@@ -232,11 +249,13 @@ def probe_all(
             deaths,
             index.heads,
             index.entries,
+            index.narrow,
             index.shift,
             rows.columns[BIRTH],
             rows.columns[row_deaths],
             rows.mask,
             rows.low,
+            rows.head - 1,
             bound,
             _ACTIVE,
             out,
@@ -257,9 +276,11 @@ def probe_keys(
             keys,
             index.heads,
             index.entries,
+            index.narrow,
             index.shift,
             rows.mask,
             rows.low,
+            rows.head - 1,
             bound,
             _ACTIVE,
             out,

@@ -1,17 +1,23 @@
-"""A hash index over the rows of a ring, with no deletes.
+"""A hash index over the rows of a ring: twelve bytes a row, and no deletes inside chains.
 
-Rows have ever-growing sequence numbers; row ``s`` lives in slot ``s & mask``. A probe costs what it
-touches in memory, so what a walk needs lies together: ``entries[slot]`` is the key of the row and
-the distance to the next older row of its bucket (0 ends a chain, :data:`ABSENT` marks a row that is
-not in the index), and ``heads[bucket]`` is the newest row of the bucket in the upper bits, with a
-filter of 16 bits below: one bit for the key of each row in the chain. A probe for a key that is not
-there mostly ends at the filter, after one access.
+Rows have ever-growing sequence numbers; row ``s`` lives in slot ``s & mask``. A probe costs the
+memory that it touches, so the index is small and what a walk needs lies together:
 
-A walk stops at the first row below the tail of the ring, so expiry costs nothing: heads and
-distances may lead to rows that are gone, and are never followed. The filter of a bucket starts
-afresh when its chain is found dead at an insertion.
+- ``heads[bucket]`` is the slot of the newest row of the bucket and, in the bits above, a filter
+  with one bit set for the key of each row in the chain. No bit set means no row. A probe for a key
+  that is not there mostly ends here, after one access.
+- ``entries[slot]`` is the 32-bit code of the key (:func:`code_of`) and the distance to the next
+  older row of the bucket (0 ends a chain, :data:`ABSENT` marks a row that is not in the index).
 
-Buckets by Fibonacci hashing: the high bits of ``key * 2^64 / φ``, and the next four bits choose the
+A key that fits into 32 bits is its own code. As long as all keys of an index do (it is *narrow*),
+comparing codes is exact. Otherwise a match of codes is a candidate, and the caller compares the
+columns.
+
+A walk stops at the first row below the tail of the ring, so a chain may lead to rows that are gone.
+A head may not: its slot will be used again. So when rows expire, heads that point at them are
+cleared (:func:`forget`), which also empties the filter of a bucket whose rows are all gone.
+
+Buckets by Fibonacci hashing: the high bits of ``code * 2^64 / φ``, and the bits below choose the
 bit of the filter.
 """
 
@@ -22,18 +28,28 @@ from numba import njit
 from numpy.typing import NDArray
 
 Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
 
 ABSENT = -1
-EMPTY = -1
 _PHI = np.uint64(11400714819323198485)
-TAG_BITS = 16
-_TAGS = (1 << TAG_BITS) - 1
+LARGEST = 1 << 30
+"""The largest ring: a slot and at least one bit of the filter fit into 31 bits."""
 
 
 @njit(cache=True, inline="always")
-def hash_of(key: int) -> np.uint64:
-    """Spreads a key over 64 bits."""
-    return np.uint64(key) * _PHI
+def code_of(key: int) -> np.int64:
+    """The key if it fits into 32 bits, else a hash of it that does."""
+    low = np.int64(np.int32(key))
+    h = np.uint64(key)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return low if low == key else np.int64(np.int32(np.int64(h >> np.uint64(32))))
+
+
+@njit(cache=True, inline="always")
+def hash_of(code: int) -> np.uint64:
+    """Spreads a code over 64 bits."""
+    return np.uint64(code) * _PHI
 
 
 @njit(cache=True, inline="always")
@@ -44,91 +60,111 @@ def bucket_of(hashed: np.uint64, shift: int) -> np.int64:
 
 @njit(cache=True, inline="always")
 def tag_of(hashed: np.uint64, shift: int) -> np.int64:
-    """The bit of the filter."""
-    return np.int64(1) << np.int64((hashed >> np.uint64(shift - 4)) & np.uint64(15))
+    """The bit of the filter, above the bits of a slot: one of 8, 4, 2 or 1, as there is room."""
+    bits = 64 - shift
+    choices = 3 if bits <= 23 else 2 if bits <= 27 else 1 if bits <= 29 else 0
+    which = (hashed >> np.uint64(shift - 3)) & np.uint64((1 << choices) - 1)
+    return np.int64(1) << (np.int64(bits) + np.int64(which))
 
 
 @njit(cache=True, inline="always")
-def _enter(
-    heads: Int64s, entries: Int64s, shift: int, mask: int, tail: int, s: int, key: int
-) -> None:
-    """Put row ``s`` at the front of its chain. No branch: whether a chain is alive is a coin toss."""
-    hashed = hash_of(key)
+def _enter(heads: Int32s, entries: Int32s, shift: int, mask: int, s: int, code: int) -> None:
+    """Put row ``s`` at the front of its chain. No branch: whether there is one is a coin toss."""
+    hashed = hash_of(code)
     bucket = bucket_of(hashed, shift)
-    head = heads[bucket]
-    older = head >> TAG_BITS
-    alive = np.int64(older >= tail)
-    slot = 2 * (s & mask)
-    entries[slot] = key
-    entries[slot + 1] = (s - older) * alive
-    heads[bucket] = (s << TAG_BITS) | ((head & _TAGS) * alive) | tag_of(hashed, shift)
+    head = np.int64(heads[bucket])
+    tags = head & ~np.int64(mask)
+    slot = s & mask
+    entries[2 * slot] = np.int32(code)
+    entries[2 * slot + 1] = np.int32(((s - head) & mask) * np.int64(tags != 0))
+    heads[bucket] = np.int32(slot | tags | tag_of(hashed, shift))
 
 
 @njit(cache=True)
 def insert(
-    heads: Int64s,
-    entries: Int64s,
+    heads: Int32s,
+    entries: Int32s,
     shift: int,
     mask: int,
-    tail: int,
     start: int,
     keys: Int64s,
-    ahead: Int64s,
-) -> None:
+    ahead: NDArray[np.int64],
+) -> bool:
     """Put the rows from ``start`` on, with these keys, at the front of their chains.
 
-    The heads of a block are read before any is written: the reads overlap, where writes that miss
-    the cache would queue up. ``ahead`` is working space of any size.
+    Whether all the keys were narrow. The heads of a block are read before any is written: the reads
+    overlap, where writes that miss the cache would queue up. ``ahead`` is working space, two rows.
     """
     n = keys.shape[0]
-    block = ahead.shape[0]
+    block = ahead.shape[1]
+    wide = np.int64(0)
     for first in range(0, n, block):
         last = min(first + block, n)
         for i in range(first, last):
-            ahead[i - first] = heads[bucket_of(hash_of(keys[i]), shift)]
+            code = code_of(keys[i])
+            wide |= code ^ keys[i]
+            ahead[0, i - first] = code
+            ahead[1, i - first] = heads[bucket_of(hash_of(code), shift)]
         for i in range(first, last):
-            _enter(heads, entries, shift, mask, tail, start + i, keys[i])
+            _enter(heads, entries, shift, mask, start + i, ahead[0, i - first])
+    return bool(wide == 0)
 
 
 @njit(cache=True)
 def insert_chosen(
-    heads: Int64s,
-    entries: Int64s,
+    heads: Int32s,
+    entries: Int32s,
     shift: int,
     mask: int,
-    tail: int,
     start: int,
     keys: Int64s,
     chosen: Int64s,
-) -> None:
+) -> bool:
     """As :func:`insert`, but only the rows at the positions ``chosen`` (ascending) are in it."""
+    wide = np.int64(0)
     for i in range(keys.shape[0]):
-        slot = (start + i) & mask
-        entries[2 * slot] = keys[i]
-        entries[2 * slot + 1] = ABSENT
+        entries[2 * ((start + i) & mask) + 1] = ABSENT
     for i in chosen:
-        _enter(heads, entries, shift, mask, tail, start + i, keys[i])
+        code = code_of(keys[i])
+        wide |= code ^ keys[i]
+        _enter(heads, entries, shift, mask, start + i, code)
+    return bool(wide == 0)
 
 
 @njit(cache=True)
-def remove(heads: Int64s, entries: Int64s, shift: int, mask: int, start: int, stop: int) -> None:
+def remove(
+    heads: Int32s, entries: Int32s, shift: int, mask: int, tail: int, start: int, stop: int
+) -> None:
     """Undo the insertion of the rows ``start`` to ``stop``, which must be the newest."""
     for s in range(stop - 1, start - 1, -1):
         slot = s & mask
-        link = entries[2 * slot + 1]
-        if link != ABSENT:
-            bucket = bucket_of(hash_of(entries[2 * slot]), shift)
-            tags = heads[bucket] & _TAGS
-            heads[bucket] = EMPTY if link == 0 else ((s - link) << TAG_BITS) | tags
+        distance = np.int64(entries[2 * slot + 1])
+        if distance != ABSENT:
+            bucket = bucket_of(hash_of(np.int64(entries[2 * slot])), shift)
+            tags = np.int64(heads[bucket]) & ~np.int64(mask)
+            older = s - distance
+            alive = distance > 0 and older >= tail
+            heads[bucket] = np.int32((older & mask) | tags) if alive else np.int32(0)
+
+
+@njit(cache=True)
+def forget(heads: Int32s, entries: Int32s, shift: int, mask: int, start: int, stop: int) -> None:
+    """Clear the heads that point at the rows ``start`` to ``stop``, which have expired."""
+    for s in range(start, stop):
+        slot = s & mask
+        if entries[2 * slot + 1] != ABSENT:
+            bucket = bucket_of(hash_of(np.int64(entries[2 * slot])), shift)
+            if np.int64(heads[bucket]) & mask == slot:
+                heads[bucket] = 0
 
 
 @njit(cache=True)
 def rebuild(
-    heads: Int64s,
-    entries: Int64s,
+    heads: Int32s,
+    entries: Int32s,
     shift: int,
     mask: int,
-    old_entries: Int64s,
+    old_entries: Int32s,
     old_mask: int,
     tail: int,
     head: int,
@@ -137,8 +173,18 @@ def rebuild(
     for s in range(tail, head):
         old = 2 * (s & old_mask)
         if old_entries[old + 1] == ABSENT:
-            slot = 2 * (s & mask)
-            entries[slot] = old_entries[old]
-            entries[slot + 1] = ABSENT
+            entries[2 * (s & mask) + 1] = ABSENT
         else:
-            _enter(heads, entries, shift, mask, tail, s, old_entries[old])
+            _enter(heads, entries, shift, mask, s, np.int64(old_entries[old]))
+
+
+@njit(cache=True)
+def enter_codes(
+    heads: Int32s, entries: Int32s, shift: int, mask: int, start: int, saved: Int32s
+) -> None:
+    """Put rows from ``start`` on back, from their saved entries."""
+    for i in range(saved.shape[0] // 2):
+        if saved[2 * i + 1] == ABSENT:
+            entries[2 * ((start + i) & mask) + 1] = ABSENT
+        else:
+            _enter(heads, entries, shift, mask, start + i, np.int64(saved[2 * i]))

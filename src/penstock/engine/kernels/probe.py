@@ -20,9 +20,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from penstock.engine.kernels.index import TAG_BITS, bucket_of, hash_of, tag_of
+from penstock.engine.kernels.index import bucket_of, code_of, hash_of, tag_of
 
 Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
 
 GROUP = 128
 GONE = np.int64(-(2**63))
@@ -34,20 +35,30 @@ def _start(
     keys: Int64s,
     start: int,
     stop: int,
-    heads: Int64s,
+    heads: Int32s,
+    narrow: bool,
     shift: int,
+    mask: int,
     tail: int,
+    newest: int,
     active: NDArray[np.int64],
 ) -> int:
-    """The newest row of the chain of each key that passes the filter; how many there are."""
+    """Position, newest row of the chain and code of each key that passes the filter; how many.
+
+    A wide key is in no narrow index, whatever its code.
+    """
     walking = 0
     for i in range(start, stop):
-        hashed = hash_of(keys[i])
-        head = heads[bucket_of(hashed, shift)]
-        s = head >> TAG_BITS
+        code = code_of(keys[i])
+        hashed = hash_of(code)
+        head = np.int64(heads[bucket_of(hashed, shift)])
+        s = newest - ((newest - head) & mask)
         active[0, walking] = i
         active[1, walking] = s
-        walking += (s >= tail) & ((head & tag_of(hashed, shift)) != 0)
+        active[2, walking] = code
+        walking += (
+            ((head & tag_of(hashed, shift)) != 0) & (s >= tail) & ((code == keys[i]) | (not narrow))
+        )
     return walking
 
 
@@ -56,13 +67,15 @@ def probe(
     keys: Int64s,
     births: Int64s,
     deaths: Int64s,
-    heads: Int64s,
-    entries: Int64s,
+    heads: Int32s,
+    entries: Int32s,
+    narrow: bool,
     shift: int,
     row_births: Int64s,
     row_deaths: Int64s,
     mask: int,
     tail: int,
+    newest: int,
     bound: int,
     active: NDArray[np.int64],
     out: NDArray[np.int64],
@@ -70,7 +83,8 @@ def probe(
     """Fill ``out`` with matches (position in the batch, row, birth, death); how many there are.
 
     ``out`` needs room for one more than there are; when it has not, the surplus is counted but not
-    kept: call again with a larger table. ``active`` is working space of shape ``(2, GROUP)``.
+    kept: call again with a larger table. ``active`` is working space of shape ``(3, GROUP + 1)``.
+    ``newest`` is the last row of the ring. If the index is not ``narrow``, matches are candidates.
 
     Whether a row matches and whether a chain goes on are coin tosses, so there are no branches:
     every row is written, and the place moves on if it was a match.
@@ -79,7 +93,9 @@ def probe(
     last = out.shape[1] - 1
     count = 0
     for start in range(0, n, GROUP):
-        walking = _start(keys, start, min(start + GROUP, n), heads, shift, tail, active)
+        walking = _start(
+            keys, start, min(start + GROUP, n), heads, narrow, shift, mask, tail, newest, active
+        )
         while walking > 0:
             staying = 0
             for k in range(walking):
@@ -93,10 +109,12 @@ def probe(
                 out[1, at] = s
                 out[2, at] = b
                 out[3, at] = d
-                count += (entries[2 * slot] == keys[i]) & (s < bound) & (b <= d)
-                link = entries[2 * slot + 1]
+                code = active[2, k]
+                count += (np.int64(entries[2 * slot]) == code) & (s < bound) & (b <= d)
+                link = np.int64(entries[2 * slot + 1])
                 active[0, staying] = i
                 active[1, staying] = s - link
+                active[2, staying] = code
                 staying += (link > 0) & (s - link >= tail)
             walking = staying
     return count
@@ -105,11 +123,13 @@ def probe(
 @njit(cache=True)
 def probe_keys(
     keys: Int64s,
-    heads: Int64s,
-    entries: Int64s,
+    heads: Int32s,
+    entries: Int32s,
+    narrow: bool,
     shift: int,
     mask: int,
     tail: int,
+    newest: int,
     bound: int,
     active: NDArray[np.int64],
     out: NDArray[np.int64],
@@ -119,7 +139,9 @@ def probe_keys(
     last = out.shape[1] - 1
     count = 0
     for start in range(0, n, GROUP):
-        walking = _start(keys, start, min(start + GROUP, n), heads, shift, tail, active)
+        walking = _start(
+            keys, start, min(start + GROUP, n), heads, narrow, shift, mask, tail, newest, active
+        )
         while walking > 0:
             staying = 0
             for k in range(walking):
@@ -129,10 +151,12 @@ def probe_keys(
                 at = min(count, last)
                 out[0, at] = i
                 out[1, at] = s
-                count += (entries[2 * slot] == keys[i]) & (s < bound)
-                link = entries[2 * slot + 1]
+                code = active[2, k]
+                count += (np.int64(entries[2 * slot]) == code) & (s < bound)
+                link = np.int64(entries[2 * slot + 1])
                 active[0, staying] = i
                 active[1, staying] = s - link
+                active[2, staying] = code
                 staying += (link > 0) & (s - link >= tail)
             walking = staying
     return count
