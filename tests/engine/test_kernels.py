@@ -194,7 +194,7 @@ def test_reject_and_shorten() -> None:
     assert keep.tolist() == [False, True, True, False]
     deaths = np.array([9, 9, 9], np.int64)
     pairs.shorten(deaths, np.array([4, 5, 6]), np.array([50, 3, 9, 9]), 3, 5)
-    assert deaths.tolist() == [int(pairs.GONE), 3, 9]
+    assert deaths.tolist() == [int(probe.GONE), 3, 9]
     keep = np.array([True, True])
     assert pairs.reject_dead(np.array([1, 5]), np.array([1, 4]), keep) == 1
     assert keep.tolist() == [True, False]

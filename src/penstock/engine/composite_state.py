@@ -1,12 +1,10 @@
 """A state: the stored composites of a set of streams, indexed by what their consumer probes.
 
-A composite is the leaf rows that it is made of, its birth and its death: about 36 bytes with one
-index. It dies with its first leaf row, so composites do not die in the order in which they were
-made: the tail waits for the oldest, a dead row fails the test of lifespans, and when many are dead
-the rest is packed together.
-
-On the arrival line (ROWS) a death becomes known only when it happens. There the stored death is an
-upper bound, and :meth:`shorten` brings it down to what the leaf windows say by now.
+A composite is the leaf rows that it is made of: 28 bytes for two streams with one index. It lives
+as long as all of them do, so it needs no lifespan of its own: what is found is dated from the leaf
+windows, whose deaths are always up to date, also on the arrival line (ROWS), where a death becomes
+known only when it happens. Composites do not die in the order in which they were made: the tail
+waits for the oldest, and when many are dead the rest is packed together.
 """
 
 from __future__ import annotations
@@ -18,9 +16,8 @@ from numpy.typing import NDArray
 
 from penstock.engine.composites import Composites
 from penstock.engine.kernels import pairs, ring
-from penstock.engine.kernels.probe import GONE
-from penstock.engine.leaf_window import LeafWindow
-from penstock.engine.rows import BIRTH, DEATH, HashIndex, Rows
+from penstock.engine.leaf_window import LeafWindow, date
+from penstock.engine.rows import HashIndex, Rows
 from penstock.engine.wiring import KeyColumn
 from penstock.plan.stream_set import StreamSet
 
@@ -30,10 +27,9 @@ Int64s = NDArray[np.int64]
 class CompositeState:
     """Composites over ``streams``, with their indexes."""
 
-    def __init__(self, streams: StreamSet, leaves: Mapping[str, LeafWindow], by_rows: bool) -> None:
+    def __init__(self, streams: StreamSet, leaves: Mapping[str, LeafWindow]) -> None:
         self.streams = streams
-        self.rows = Rows()
-        self.by_rows = by_rows
+        self.rows = Rows(dated=False)
         self._leaves = {alias: leaf for alias, leaf in leaves.items() if alias in streams}
         self._ids = {alias: self.rows.add_column(np.int64) for alias in self._leaves}
         self._keys: dict[tuple[KeyColumn, ...], HashIndex] = {}
@@ -52,8 +48,6 @@ class CompositeState:
         """Store ``new`` and put it into every index."""
         rows, start, count = self.rows, self.rows.head, len(new)
         rows.reserve(count)
-        rows.put(BIRTH, start, new.births)
-        rows.put(DEATH, start, new.deaths)
         for alias, column in self._ids.items():
             rows.put(column, start, new.ids[alias])
         for keys, index in self._keys.items():
@@ -68,48 +62,55 @@ class CompositeState:
         """The rows that a probe up to ``bound`` may see."""
         return np.arange(self.rows.low, bound, dtype=np.int64)
 
-    def shorten(self, found: Composites) -> None:
-        """Bring deaths of ``found``, which came from this state, down to those of its leaf rows."""
-        for leaf in self._leaves.values():
-            leaf.shorten_by_id(found)
+    def lifespans(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Births and deaths of the composites in ``rows``; those that are gone have none."""
+        found = date(self.resolve(rows), self._leaves)
+        return found.births, found.deaths
+
+    def hide(self) -> None:
+        """Let probes skip the oldest rows of which a part is hidden in its leaf."""
+        lows = {alias: leaf.rows.low for alias, leaf in self._leaves.items()}
+        self.rows.low = self._first_whole(self.rows.low, lows)
 
     def expire(self, before: int) -> None:
-        """Let go of rows whose death is before ``before``."""
+        """Let go of rows of which a part is gone; the leaf windows have been seen to already."""
         rows = self.rows
-        if self.by_rows:
-            if not rows.is_worth_a_check():
-                return
-            self._shorten_stored()
-        rows.expire(before)
+        tails = {alias: leaf.rows.tail for alias, leaf in self._leaves.items()}
+        rows.advance(self._first_whole(rows.tail, tails))
         if rows.is_worth_a_check():
-            alive = ring.alive_rows(rows.deaths, rows.mask, rows.tail, rows.head, before)
+            living = np.arange(rows.tail, rows.head, dtype=np.int64)
+            births, deaths = self.lifespans(living)
+            alive = living[(deaths >= before) & (births <= deaths)]
             if 2 * len(alive) < len(rows):
                 rows.keep_only(alive)
             rows.note_alive(len(alive))
         rows.fit()
 
+    def _first_whole(self, row: int, lowest: Mapping[str, int]) -> int:
+        """The first row from ``row`` on with no id below ``lowest``."""
+        rows = self.rows
+        while True:
+            start = row
+            for alias, column in self._ids.items():
+                row = ring.first_alive(
+                    rows.columns[column], rows.mask, row, rows.head, lowest[alias]
+                )
+            if row == start:
+                return row
+
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
         """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``; -1 where it is gone."""
-        rows = self.rows
-        column = rows.columns[self._ids[alias]]
-        living = np.arange(rows.tail, rows.head, dtype=np.int64)
-        old = ring.take(column, rows.mask, living)
-        new = np.full(len(old), -1, np.int64)
-        known = (old >= first) & (old < first + len(mapping))
-        new[known] = mapping[old[known] - first]
-        ring.put(column, rows.mask, rows.tail, new)
-        dead = living[new < 0]
-        rows.deaths[dead & rows.mask] = GONE
+        renumber(self.rows, self._ids[alias], mapping, first)
 
-    def _shorten_stored(self) -> None:
-        rows = self.rows
-        living = np.arange(rows.tail, rows.head, dtype=np.int64)
-        deaths = ring.take(rows.deaths, rows.mask, living)
-        for alias, column in self._ids.items():
-            leaf = self._leaves[alias].rows
-            ids = ring.take(rows.columns[column], rows.mask, living)
-            pairs.shorten(deaths, ids, leaf.deaths, leaf.mask, leaf.tail)
-        ring.put(rows.deaths, rows.mask, rows.tail, deaths)
+
+def renumber(rows: Rows, column: int, mapping: Int64s, first: int) -> None:
+    """Leaf rows in a column of ids have new numbers; those that are gone become -1."""
+    living = np.arange(rows.tail, rows.head, dtype=np.int64)
+    old = rows.take(column, living)
+    new = np.full(len(old), -1, np.int64)
+    known = (old >= first) & (old < first + len(mapping))
+    new[known] = mapping[old[known] - first]
+    rows.put(column, rows.tail, new)
 
 
 def key_values(
@@ -118,11 +119,8 @@ def key_values(
     """The value of one key column, or the hash of several, for composites given by ``ids``."""
     if len(keys) == 1:
         (key,) = keys
-        rows = leaves[key.stream].rows
-        values: Int64s = ring.take(
-            rows.columns[leaves[key.stream].key_column(key.position)], rows.mask, ids[key.stream]
-        )
-        return values
+        leaf = leaves[key.stream]
+        return leaf.rows.take(leaf.key_column(key.position), ids[key.stream])
     hashes = np.zeros(len(ids[keys[0].stream]), np.int64)
     for key in keys:
         leaf = leaves[key.stream]

@@ -1,11 +1,14 @@
-"""A batch of composites: row ids into the leaf windows, one column per stream, with lifespans.
+"""A batch of composites: row ids into the leaf windows, one column per stream.
 
-Late materialisation (design, section 3): nothing else is copied until a result leaves.
+Late materialisation (design, section 3): nothing else is copied until a result leaves. Not even
+lifespans: a composite lives as long as all its rows do, so birth and death can be looked up when
+somebody asks. Composites that have them with them are *dated*; others may turn out never to have
+lived, when rows met that share no instant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,25 +18,34 @@ from penstock.engine.kernels import ring
 
 Int64s = NDArray[np.int64]
 
+NOTHING = np.empty(0, np.int64)
+
 
 @dataclass(slots=True)
 class Composites:
     """``ids[stream][i]`` is the leaf row of ``stream`` in composite ``i``."""
 
-    ids: dict[str, Int64s]
+    ids: Mapping[str, Int64s]
     births: Int64s
     deaths: Int64s
+    dated: bool = True
+
+    @classmethod
+    def undated(cls, ids: Mapping[str, Int64s]) -> Composites:
+        """Composites whose lifespans have not been looked up."""
+        return cls(ids, NOTHING, NOTHING, False)
 
     def __len__(self) -> int:
-        return len(self.births)
+        for rows in self.ids.values():
+            return len(rows)
+        return 0
 
     def pick(self, positions: Int64s) -> Composites:
         """The composites at ``positions``."""
-        return Composites(
-            {stream: ring.pick(rows, positions) for stream, rows in self.ids.items()},
-            ring.pick(self.births, positions),
-            ring.pick(self.deaths, positions),
-        )
+        ids = {stream: ring.pick(rows, positions) for stream, rows in self.ids.items()}
+        if not self.dated:
+            return Composites.undated(ids)
+        return Composites(ids, ring.pick(self.births, positions), ring.pick(self.deaths, positions))
 
     def slice(self, start: int, stop: int) -> Composites:
         """The composites from ``start`` to ``stop``, without copying."""
@@ -41,21 +53,22 @@ class Composites:
             {stream: rows[start:stop] for stream, rows in self.ids.items()},
             self.births[start:stop],
             self.deaths[start:stop],
+            self.dated,
         )
 
 
 def concatenate(parts: Sequence[Composites]) -> Composites:
-    """All composites of ``parts``, which is not empty and has one set of streams."""
+    """All composites of ``parts``: not empty, of one set of streams, all dated or none."""
     if len(parts) == 1:
         return parts[0]
     return Composites(
         {stream: np.concatenate([part.ids[stream] for part in parts]) for stream in parts[0].ids},
         np.concatenate([part.births for part in parts]),
         np.concatenate([part.deaths for part in parts]),
+        parts[0].dated,
     )
 
 
 def none_of(streams: Sequence[str]) -> Composites:
     """No composites over ``streams``."""
-    nothing = np.empty(0, np.int64)
-    return Composites(dict.fromkeys(streams, nothing), nothing, nothing)
+    return Composites(dict.fromkeys(streams, NOTHING), NOTHING, NOTHING)

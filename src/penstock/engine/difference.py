@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.engine.clock import Clock
+from penstock.engine.composite_state import renumber
 from penstock.engine.composites import Composites, concatenate, none_of
 from penstock.engine.interner import Interner
 from penstock.engine.join_tree import JoinTree
@@ -110,14 +111,7 @@ class _Removers:
         rows.fit()
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
-        rows = self.rows
-        column = rows.columns[self._ids[alias]]
-        living = np.arange(rows.tail, rows.head, dtype=np.int64)
-        old = ring.take(column, rows.mask, living)
-        new = np.full(len(old), -1, np.int64)
-        known = (old >= first) & (old < first + len(mapping))
-        new[known] = mapping[old[known] - first]
-        ring.put(column, rows.mask, rows.tail, new)
+        renumber(self.rows, self._ids[alias], mapping, first)
 
 
 class Difference:

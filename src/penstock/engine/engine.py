@@ -122,7 +122,7 @@ class Engine:
         }
         self._interners.append(interners)
         self._leaves.append(leaves)
-        self._trees.append(JoinTree(root, wiring, leaves, self.options.join, self._by_rows))
+        self._trees.append(JoinTree(root, wiring, leaves, self.options.join))
 
     # -- the public surface ------------------------------------------------------------------
 
@@ -277,8 +277,6 @@ class Engine:
         for tree, interners, wiring in zip(
             self._trees, self._interners, self._wirings, strict=True
         ):
-            for state in tree.states:
-                state.expire(before)
             for alias, leaf in tree.leaves.items():
                 renumbered = leaf.expire(before)
                 if renumbered is not None:
@@ -286,6 +284,8 @@ class Engine:
                         if alias in state.streams:
                             state.renumber(alias, *renumbered)
                     self._output.renumber(alias, *renumbered)
+            for state in tree.states:
+                state.expire(before)
             for number, interner in interners.items():
                 self._sweep(interner, tree, wiring, number)
 
@@ -305,6 +305,8 @@ class Engine:
 
     def _replay(self) -> list[Composites]:
         """Rebuild states from the leaf windows; all living results of each block."""
+        for tree in self._trees:
+            tree.begin_slice(START, END)
         return [
             tree.process({alias: leaf.delta_of_all() for alias, leaf in tree.leaves.items()})
             for tree in self._trees

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, concatenate, none_of
 from penstock.engine.join_step import Algorithm, Input, JoinStep
-from penstock.engine.kernels import probe
-from penstock.engine.kernels.lifespan import BEGINNING, FOREVER
-from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.leaf_window import LeafWindow, date
 from penstock.engine.wiring import Wiring
 from penstock.plan.plan import Join
 from penstock.plan.stream_set import StreamSet
@@ -41,7 +39,6 @@ class JoinOperator:
         wiring: Wiring,
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
-        by_rows: bool,
         state: CompositeState | None,
     ) -> None:
         self.node = node
@@ -65,13 +62,11 @@ class JoinOperator:
             for other in order:
                 target = inputs[other]
                 linking = wiring.between(together, target.streams)
-                steps.append((other, JoinStep(target, linking, leaves, algorithm, by_rows)))
+                steps.append((other, JoinStep(target, linking, leaves, algorithm)))
                 together = together | target.streams
             self.steps.append(steps)
         self._leaves = leaves
-        self._by_keys = [
-            len(steps) > 1 and all(step.by_keys for _, step in steps) for steps in self.steps
-        ]
+        self._by_keys = [all(step.by_keys for _, step in steps) for steps in self.steps]
         self._brief = min(leaves[stream].span for stream in self.streams) // 4
 
     def process(self, deltas: Sequence[Composites | None], old_heads: Sequence[int]) -> Composites:
@@ -114,41 +109,35 @@ class JoinOperator:
             for (_, step), bound in zip(steps, bounds, strict=True):
                 ids = step.extend(ids, bound)
                 size = len(next(iter(ids.values())))
+                most = max(most, size)
                 if size == 0:
                     break
-                most = max(most, size)
-            else:
-                batch = self._complete(ids)
-            batch = batch if size else none_of(())
+            batch = Composites.undated(ids) if self.state is not None else self._dated(ids)
         else:
+            if not batch.dated:
+                batch = self._dated(batch.ids)
             for (_, step), bound in zip(steps, bounds, strict=True):
                 batch = step.apply(batch, bound)
+                most = max(most, len(batch))
                 if len(batch) == 0:
                     break
-                most = max(most, len(batch))
+            if self.state is not None:
+                batch = Composites.undated(batch.ids)
         self._growth[position] = 0.5 * self._growth[position] + 0.5 * most / count
         return batch if len(batch) else None
 
     def _is_brief(self, position: int) -> bool:
-        """Whether lifespans can wait until combinations are complete.
+        """Whether lifespans can wait until results are complete, or for ever.
 
         What a probe sees was alive when the slice began. If the slice is short against the windows,
         nearly all of it is alive for every tuple of the slice, and there is little to reject.
         """
         return self._by_keys[position] and self.extent <= self._brief
 
-    def _complete(self, ids: dict[str, Int64s]) -> Composites:
-        """The combinations whose lifespans share an instant."""
-        count = len(next(iter(ids.values())))
-        births = np.full(count, BEGINNING, np.int64)
-        deaths = np.full(count, FOREVER, np.int64)
-        for stream, rows in ids.items():
-            leaf = self._leaves[stream].rows
-            probe.live_together(
-                births, deaths, rows, leaf.births, leaf.deaths, leaf.mask, leaf.tail
-            )
-        found = Composites(ids, births, deaths)
-        keep = births <= deaths
+    def _dated(self, ids: Mapping[str, Int64s]) -> Composites:
+        """The combinations whose lifespans share an instant, with these."""
+        found = date(ids, self._leaves)
+        keep = found.births <= found.deaths
         return found if keep.all() else found.pick(np.flatnonzero(keep))
 
 

@@ -19,8 +19,8 @@ from penstock.engine.composite_state import CompositeState, key_values
 from penstock.engine.composites import Composites, concatenate, none_of
 from penstock.engine.evaluate import conjunction
 from penstock.engine.kernels import pairs, probe, ring
-from penstock.engine.leaf_window import LeafWindow
-from penstock.engine.rows import BIRTH, DEATH, HashIndex, probe_all, probe_keys
+from penstock.engine.leaf_window import LeafWindow, date
+from penstock.engine.rows import HashIndex, probe_all, probe_keys
 from penstock.engine.wiring import Condition, KeyColumn, Linking
 from penstock.query.expression import Column
 
@@ -53,13 +53,11 @@ class JoinStep:
         linking: Linking,
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
-        by_rows: bool,
     ) -> None:
         self.target = target
         self.linking = linking
         self.counts = StepCounts()
         self._leaves = leaves
-        self._by_rows = by_rows
         self._residual = conjunction([p.expression for p in linking.residuals])
         equalities = tuple(Condition(probe.EQUAL, mine, theirs) for mine, theirs in linking.keys)
         self.hashed = bool(linking.keys) and algorithm == "hash"
@@ -91,23 +89,22 @@ class JoinStep:
     def _hash(self, left: Composites, bound: int) -> Composites:
         rows, index = self.target.rows, self._index
         assert index is not None
-        found = probe_all(
-            key_values(self._left_keys, left.ids, self._leaves),
-            left.births,
-            left.deaths,
-            rows,
-            index,
-            bound,
-            len(left) * self.counts.matches_per_probe(),
-        )
-        return self._finish(left, found)
+        keys = key_values(self._left_keys, left.ids, self._leaves)
+        expected = len(left) * self.counts.matches_per_probe()
+        if isinstance(self.target, LeafWindow):
+            at, row, births, deaths = probe_all(
+                keys, left.births, left.deaths, rows, index, bound, expected
+            )
+            return self._finish(left, at, row, births, deaths)
+        at, row = probe_keys(keys, rows, index, bound, expected)
+        return self._finish(left, at, row)
 
     @property
     def by_keys(self) -> bool:
         """Whether :meth:`extend` may stand for :meth:`apply`."""
         return self.hashed and self._residual is None
 
-    def extend(self, ids: dict[str, Int64s], bound: int) -> dict[str, Int64s]:
+    def extend(self, ids: Mapping[str, Int64s], bound: int) -> dict[str, Int64s]:
         """All combinations of ``ids`` with rows before ``bound`` that pass every comparison.
 
         Lifespans are not looked at: the caller tests them when the combination is complete.
@@ -135,7 +132,6 @@ class JoinStep:
         return found
 
     def _try_all(self, left: Composites, bound: int) -> Composites:
-        target = self.target.rows
         visible = self.target.visible(bound)
         operators = np.array([c.operator for c in self._loop], np.int64)
         lefts = self._values([c.left for c in self._loop], left.ids, len(left))
@@ -145,7 +141,7 @@ class JoinStep:
             rights = self._values(
                 [c.right for c in self._loop], self.target.resolve(rows), len(rows)
             )
-            births, deaths = target.take(BIRTH, rows), target.take(DEATH, rows)
+            births, deaths = self.target.lifespans(rows)
             out = np.empty((4, max(_MATCHES, len(rows))), np.int64)
             first = 0
             while first < len(left):
@@ -162,7 +158,7 @@ class JoinStep:
                     out,
                 )
                 if count:
-                    found.append(self._finish(left, out[:, :count].copy()))
+                    found.append(self._finish(left, *out[:, :count].copy()))
         found = [part for part in found if len(part)]
         return concatenate(found) if found else self._nothing(left)
 
@@ -178,32 +174,33 @@ class JoinStep:
     def _nothing(self, left: Composites) -> Composites:
         return none_of([*left.ids, *self.target.streams])
 
-    def _finish(self, left: Composites, matches: NDArray[np.int64]) -> Composites:
+    def _finish(
+        self,
+        left: Composites,
+        at: Int64s,
+        row: Int64s,
+        births: Int64s | None = None,
+        deaths: Int64s | None = None,
+    ) -> Composites:
         """Make the pairs composites, and keep those that pass all remaining tests."""
-        at, row, births, deaths = matches
         if len(at) == 0:
             return self._nothing(left)
         ids = {stream: ring.pick(rows, at) for stream, rows in left.ids.items()}
         ids.update(self.target.resolve(row))
-        found = Composites(ids, births, deaths)
-        if self._checks or (self._by_rows and isinstance(self.target, CompositeState)):
-            found = self._checked(found)
+        if births is None or deaths is None:
+            found = date(ids, self._leaves)
+            keep = found.births <= found.deaths
+        else:
+            found = Composites(ids, births, deaths)
+            keep = np.ones(len(found), np.bool_)
+        self._compare(ids, keep)
+        if not keep.all():
+            found = found.pick(np.flatnonzero(keep))
         if self._residual is not None and len(found):
             keep = self._residual(ColumnReader(found, self._leaves), len(found))
             if not keep.all():
                 found = found.pick(np.flatnonzero(keep))
         return found
-
-    def _checked(self, found: Composites) -> Composites:
-        keep = np.ones(len(found), np.bool_)
-        rejected = 0
-        if self._by_rows:
-            self.target.shorten(found)
-            rejected += pairs.reject_dead(found.births, found.deaths, keep)
-        rejected += self._compare(found.ids, keep)
-        if rejected == 0:
-            return found
-        return found.pick(np.flatnonzero(keep))
 
     def _compare(self, ids: Mapping[str, Int64s], keep: NDArray[np.bool_]) -> int:
         """Clear ``keep`` where a comparison fails that the probe did not make; how many failed."""

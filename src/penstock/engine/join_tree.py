@@ -37,7 +37,6 @@ class JoinTree:
         wiring: Wiring,
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
-        by_rows: bool,
     ) -> None:
         self.root = root
         self.leaves = {alias: leaves[alias] for alias in leaves if alias in root.streams}
@@ -53,8 +52,8 @@ class JoinTree:
                 assert rows is not None
                 origins.append(origin)
                 inputs.append(rows)
-            state = CompositeState(node.streams, self.leaves, by_rows) if stored else None
-            operator = JoinOperator(node, inputs, wiring, self.leaves, algorithm, by_rows, state)
+            state = CompositeState(node.streams, self.leaves) if stored else None
+            operator = JoinOperator(node, inputs, wiring, self.leaves, algorithm, state)
             self._tasks.append(_Task(operator, tuple(origins)))
             return len(self._tasks) - 1, state
 
@@ -79,13 +78,10 @@ class JoinTree:
         """New rows born from ``first`` to ``last`` come next: probes skip what died before."""
         for operator in self.operators:
             operator.extent = last - first
-        self._hide_before(first)
-
-    def _hide_before(self, instant: int) -> None:
         for leaf in self.leaves.values():
-            leaf.rows.hide_before(instant)
+            leaf.rows.hide_before(first)
         for state in self.states:
-            state.rows.hide_before(instant)
+            state.hide()
 
     def process(self, deltas: Mapping[str, Composites]) -> Composites:
         """The results of ``deltas``, the newest rows of the leaves, which already hold them."""

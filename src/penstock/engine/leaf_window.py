@@ -22,7 +22,7 @@ from penstock.engine.arrival import Arrival, SourceRows
 from penstock.engine.composites import Composites
 from penstock.engine.evaluate import compile, conjunction
 from penstock.engine.interner import Interner
-from penstock.engine.kernels import lifespan, pairs, ring
+from penstock.engine.kernels import lifespan, pairs, probe, ring
 from penstock.engine.key_encoding import encoder_for
 from penstock.engine.partitions import Partitions
 from penstock.engine.payload import Payload
@@ -36,6 +36,17 @@ from penstock.query.window import Rows as RowsWindow
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+def date(ids: Mapping[str, Int64s], leaves: Mapping[str, LeafWindow]) -> Composites:
+    """Composites with the lifespans that their rows have by now; empty ones are not removed."""
+    count = len(next(iter(ids.values())))
+    births = np.full(count, lifespan.BEGINNING, np.int64)
+    deaths = np.full(count, lifespan.FOREVER, np.int64)
+    for stream, rows in ids.items():
+        leaf = leaves[stream].rows
+        probe.live_together(births, deaths, rows, leaf.births, leaf.deaths, leaf.mask, leaf.tail)
+    return Composites(ids, births, deaths)
 
 
 class LeafWindow:
@@ -269,8 +280,9 @@ class LeafWindow:
         flags: Bools = self.rows.take(self._chosen, seen)
         return seen if flags.all() else seen[flags]
 
-    def shorten(self, found: Composites) -> None:
-        """Deaths that come from a leaf are up to date: nothing to do."""
+    def lifespans(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Births and deaths of ``rows``."""
+        return self.rows.take(BIRTH, rows), self.rows.take(DEATH, rows)
 
     def shorten_by_id(self, found: Composites) -> None:
         """Bring deaths of ``found`` down to the present deaths of its rows of this stream."""

@@ -199,7 +199,7 @@ class GroupedOutput:
             arguments,
             results[0].births,
             results[0].deaths,
-            results[0].ids,
+            dict(results[0].ids),
             clock.settled,
             clock.now,
         )
@@ -211,7 +211,7 @@ class GroupedOutput:
             arguments,
             results[0].births,
             results[0].deaths,
-            results[0].ids,
+            dict(results[0].ids),
             clock.settled,
         )
 

@@ -45,13 +45,14 @@ class HashIndex:
 
 
 class Rows:
-    """A ring of rows. Columns 0 and 1 are birth and death.
+    """A ring of rows.
 
     Probes see the rows from ``low`` on. Between pushes that is the tail; while a large push is
     worked off slice by slice, it moves ahead of the tail, past rows that died before the slice.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dated: bool = True) -> None:
+        """Columns 0 and 1 are birth and death if the rows are ``dated``."""
         self.capacity = SMALLEST
         self.mask = SMALLEST - 1
         self.tail = 0
@@ -60,8 +61,9 @@ class Rows:
         self.columns: list[NDArray[Any]] = []
         self.indexes: list[HashIndex] = []
         self._alive_at_check = 0
-        self.add_column(np.int64)
-        self.add_column(np.int64)
+        if dated:
+            self.add_column(np.int64)
+            self.add_column(np.int64)
 
     def __len__(self) -> int:
         return self.head - self.tail
@@ -139,10 +141,12 @@ class Rows:
 
     def expire(self, before: int) -> None:
         """Let go of the oldest rows up to the first whose death is not before ``before``."""
-        first = self.tail
-        self.tail = ring.first_alive(self.deaths, self.mask, first, self.head, before)
-        self.low = self.tail
-        if self.tail > first:
+        self.advance(ring.first_alive(self.deaths, self.mask, self.tail, self.head, before))
+
+    def advance(self, tail: int) -> None:
+        """Let go of the rows before ``tail``."""
+        first, self.tail, self.low = self.tail, tail, tail
+        if tail > first:
             for index in self.indexes:
                 index_kernels.forget(
                     index.heads, index.entries, index.shift, self.mask, first, self.tail
