@@ -80,10 +80,7 @@ class CompositeState:
         if rows.is_worth_a_check():
             living = np.arange(rows.tail, rows.head, dtype=np.int64)
             births, deaths = self.lifespans(living)
-            alive = living[(deaths >= before) & (births <= deaths)]
-            if 2 * len(alive) < len(rows):
-                rows.keep_only(alive)
-            rows.note_alive(len(alive))
+            rows.pack(living[(deaths >= before) & (births <= deaths)])
         rows.fit()
 
     def _first_whole(self, row: int, lowest: Mapping[str, int]) -> int:

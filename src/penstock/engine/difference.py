@@ -104,10 +104,7 @@ class _Removers:
         rows = self.rows
         rows.expire(before)
         if rows.is_worth_a_check():
-            alive = ring.alive_rows(rows.deaths, rows.mask, rows.tail, rows.head, before)
-            if 2 * len(alive) < len(rows):
-                rows.keep_only(alive)
-            rows.note_alive(len(alive))
+            rows.pack(ring.alive_rows(rows.deaths, rows.mask, rows.tail, rows.head, before))
         rows.fit()
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:

@@ -309,24 +309,24 @@ class LeafWindow:
         rows.expire(before)
         renumbered = None
         if rows.is_worth_a_check():
-            alive = ring.alive_rows(rows.deaths, rows.mask, rows.tail, rows.head, before)
-            if 2 * len(alive) < len(rows):
-                renumbered = self._pack(alive)
-            rows.note_alive(len(alive))
+            first, stop = rows.tail, rows.head
+            alive = ring.alive_rows(rows.deaths, rows.mask, first, stop, before)
+            if rows.pack(alive):
+                renumbered = self._packed(alive, first, stop)
         self.payload.drop_before(rows.tail)
         rows.fit()
         return renumbered
 
-    def _pack(self, alive: Int64s) -> tuple[Int64s, int]:
-        first, stop = self.rows.tail, self.rows.head
+    def _packed(self, alive: Int64s, first: int, stop: int) -> tuple[Int64s, int]:
+        """See to the rest after ``rows`` were packed; the new numbers."""
         mapping = np.full(stop - first, -1, np.int64)
         mapping[alive - first] = np.arange(stop, stop + len(alive))
         self.payload.keep_only(alive, stop)
-        self.rows.keep_only(alive)
         if self._partition is not None:
             assert self._count is not None
             self._partition.rebuild(self._count)
         return mapping, first
+
 
 
 def _with_partition(payload: Sequence[str], stream: Stream) -> list[str]:

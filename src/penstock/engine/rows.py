@@ -176,12 +176,20 @@ class Rows:
             )
 
     def is_worth_a_check(self) -> bool:
-        """Whether so many rows came since the last count that half of them may be dead."""
-        return len(self) > 2 * self._alive_at_check + SMALLEST
+        """Whether so many rows came since the last count that most of them may be dead.
 
-    def note_alive(self, alive: int) -> None:
-        """Remember how many rows were alive at a count."""
-        self._alive_at_check = alive
+        Composites of two streams die at an even rate over a window, so half of those between tail
+        and head are dead as a rule, and packing them would be for ever. Two thirds are worth it.
+        """
+        return len(self) > 3 * self._alive_at_check + SMALLEST
+
+    def pack(self, alive: Int64s) -> bool:
+        """Keep only the rows ``alive`` if they are less than a third; whether that was so."""
+        self._alive_at_check = len(alive)
+        if 3 * len(alive) >= len(self):
+            return False
+        self.keep_only(alive)
+        return True
 
     def _allocate(self, capacity: int) -> None:
         """New memory for all columns and indexes, in one piece.

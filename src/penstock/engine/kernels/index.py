@@ -39,11 +39,13 @@ LARGEST = 1 << 30
 @njit(cache=True, inline="always")
 def code_of(key: int) -> np.int64:
     """The key if it fits into 32 bits, else a hash of it that does."""
-    low = np.int64(np.int32(key))
-    h = np.uint64(key)
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return low if low == key else np.int64(np.int32(np.int64(h >> np.uint64(32))))
+    code = np.int64(np.int32(key))
+    if code != key:
+        h = np.uint64(key)
+        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        code = np.int64(np.int32(np.int64(h >> np.uint64(32))))
+    return code
 
 
 @njit(cache=True, inline="always")
