@@ -31,26 +31,33 @@ class ArrowChunks:
     def nbytes(self) -> int:
         return sum(chunk.get_total_buffer_size() for chunk in self.chunks)
 
-    def append(self, values: pa.Array) -> None:
+    def append(self, values: pa.Array | pa.ChunkedArray) -> None:
         """Add rows at the end."""
+        if isinstance(values, pa.ChunkedArray):
+            for chunk in values.chunks:
+                self.append(chunk)
+            return
         if len(values) == 0:
             return
-        self.chunks.append(values)
         self.starts.append(self.stop)
+        self.chunks.append(_own(values))
         self.stop += len(values)
         limit = max(_FLOOR, (self.stop - self.starts[0]) // _SHARE)
         while len(self.chunks) > 1:
             last, before = len(self.chunks[-1]), len(self.chunks[-2])
             if before > 2 * last or before + last > limit:
                 break
-            self.chunks[-2:] = [_join(self.chunks[-2:])]
+            merged = _join(self.chunks[-2:], self.type)
+            if isinstance(merged, pa.ChunkedArray):
+                break  # Dictionaries that do not fit into one: they stay apart.
+            self.chunks[-2:] = [merged]
             self.starts.pop()
 
     def truncate(self, stop: int) -> None:
         """Forget the rows from ``stop`` on."""
-        while self.chunks and self.starts[-1] >= stop:
-            self.chunks.pop()
+        while self.starts and self.starts[-1] >= stop:
             self.starts.pop()
+        del self.chunks[len(self.starts) :]
         if self.chunks:
             self.chunks[-1] = self.chunks[-1].slice(0, stop - self.starts[-1])
         self.stop = stop
@@ -64,8 +71,8 @@ class ArrowChunks:
             del self.chunks[:gone]
             del self.starts[:gone]
 
-    def take(self, rows: Int64s) -> pa.Array:
-        """The values in ``rows``."""
+    def take(self, rows: Int64s) -> pa.Array | pa.ChunkedArray:
+        """The values in ``rows``; in several pieces only if they cannot be in one."""
         if len(rows) == 0:
             return pa.nulls(0, self.type)
         first, last = int(rows.min()), int(rows.max())
@@ -77,18 +84,58 @@ class ArrowChunks:
             if len(chunks) == 1:
                 return chunks[0].take(pa.array(positions))
             taken = pa.chunked_array(chunks, self.type).take(pa.array(positions))
-            return _join(taken.chunks)
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            whole = _join(chunks)
-            return _join([whole.slice(int(p), 1) for p in positions])
+            return _join(taken.chunks, self.type)
+        except pa.ArrowNotImplementedError:
+            return _join([self._one(int(r)) for r in rows], self.type)
+        except pa.ArrowInvalid:
+            return pa.chunked_array([self._one(int(r)) for r in rows], self.type)
+
+    def _one(self, row: int) -> pa.Array:
+        chunk = int(np.searchsorted(self.starts, row, side="right")) - 1
+        return self.chunks[chunk].slice(row - self.starts[chunk], 1)
 
     def keep_only(self, rows: Int64s, start: int) -> None:
         """Renumber: the values in ``rows`` become the rows from ``start`` on."""
         values = self.take(rows)
+        if pa.types.is_dictionary(self.type):
+            values = _with_small_dictionary(values, self.type)
         self.chunks, self.starts = [], []
         self.stop = start
         self.append(values)
 
 
-def _join(chunks: list[pa.Array]) -> pa.Array:
-    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+def _join(chunks: list[pa.Array], type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """One array, or the chunks as they are when they cannot be one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    try:
+        return pa.concat_arrays(chunks)
+    except pa.ArrowInvalid:
+        return pa.chunked_array(chunks, type_)
+
+
+def _own(values: pa.Array) -> pa.Array:
+    """``values``, copied if they are a small part of memory that they would keep alive."""
+    if values.get_total_buffer_size() <= 2 * values.nbytes + 4096:
+        return values
+    half = len(values) // 2
+    try:
+        return pa.concat_arrays([values.slice(0, half), values.slice(half)])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return values
+
+
+def _with_small_dictionary(
+    values: pa.Array | pa.ChunkedArray, type_: pa.DataType
+) -> pa.Array | pa.ChunkedArray:
+    """The same values with a dictionary of only what they use."""
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            values = pa.concat_arrays([chunk.dictionary_decode() for chunk in values.chunks])
+        else:
+            values = values.dictionary_decode()
+        small = values.dictionary_encode()
+        indices = small.indices.cast(type_.index_type)
+        return pa.DictionaryArray.from_arrays(indices, small.dictionary, ordered=type_.ordered)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return values

@@ -107,6 +107,8 @@ class Checkpoint:
     @classmethod
     def from_bytes(cls, blob: bytes, query: JoinGraph) -> Checkpoint:
         """Read ``blob``; raises :class:`CheckpointError` if it is damaged or of another query."""
+        if not isinstance(blob, bytes | bytearray | memoryview):
+            raise CheckpointError(f"a checkpoint is bytes, not {type(blob).__name__}")
         data = bytes(blob)
         if len(data) < 16 or data[:8] != _MAGIC:
             raise CheckpointError("this is not a Penstock checkpoint")
@@ -272,7 +274,12 @@ def _whole(table: pa.Table, name: str) -> pa.Array:
     chunks = table.column(name).chunks
     if not chunks:
         return pa.nulls(0, table.schema.field(name).type)
-    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+    if len(chunks) == 1:
+        return chunks[0]
+    try:
+        return pa.concat_arrays(chunks)
+    except pa.ArrowInvalid:
+        return table.column(name)  # Dictionaries that do not fit into one.
 
 
 def _integers(table: pa.Table, name: str) -> Int64s:

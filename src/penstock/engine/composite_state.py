@@ -50,9 +50,10 @@ class CompositeState:
         rows.reserve(count)
         for alias, column in self._ids.items():
             rows.put(column, start, new.ids[alias])
-        for keys, index in self._keys.items():
-            rows.insert(index, start, key_values(keys, new.ids, self._leaves))
+        values = [key_values(keys, new.ids, self._leaves) for keys in self._keys]
         rows.head = start + count
+        for index, each in zip(self._keys.values(), values, strict=True):
+            rows.insert(index, start, each)
 
     def resolve(self, rows: Int64s) -> dict[str, Int64s]:
         """The leaf rows that the composites in ``rows`` are made of."""

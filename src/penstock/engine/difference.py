@@ -57,8 +57,9 @@ class _Removers:
             rows.put(column, start, new.ids[alias])
         for column, each in zip(self.values, values, strict=True):
             rows.put(column, start, each)
-        rows.insert(self.index, start, _hash(values))
+        hashes = _hash(values)
         rows.head = start + len(new)
+        rows.insert(self.index, start, hashes)
 
     def partners(
         self, values: list[Int64s], births: Int64s, deaths: Int64s, as_points: bool

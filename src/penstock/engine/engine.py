@@ -19,8 +19,7 @@ from penstock.engine.arrival import Arrival, slices_of
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.clock import END, START, Clock
 from penstock.engine.composites import Composites, concatenate
-from penstock.engine.evaluate import is_true
-from penstock.engine.intake import Batches, Intake
+from penstock.engine.intake import FARTHEST, Batches, Intake
 from penstock.engine.interner import Interner
 from penstock.engine.join_tree import JoinTree
 from penstock.engine.leaf_window import LeafWindow
@@ -29,7 +28,7 @@ from penstock.engine.options import Options
 from penstock.engine.output import empty_table, output_for
 from penstock.engine.warm_up import announce_compilation
 from penstock.engine.wiring import Wiring, wire
-from penstock.errors import OptionError, PenstockError
+from penstock.errors import InputError, OptionError, PenstockError
 from penstock.plan.notation import read
 from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
 from penstock.query.expression import columns_of
@@ -73,7 +72,6 @@ class Engine:
         self._trees: list[JoinTree] = []
         for block, wiring, root in zip(query.blocks, self._wirings, self._roots(), strict=True):
             self._build_block(block, wiring, root)
-        self._never = [_is_never(wiring) for wiring in self._wirings]
         self._intake = Intake(
             query, {alias: leaf.needed for block in self._leaves for alias, leaf in block.items()}
         )
@@ -155,13 +153,8 @@ class Engine:
         for source, instant in taken.newest.items():
             newest[source] = max(instant, newest.get(source, instant))
         clock = self._advanced(newest, taken, watermark)
-        table = self._process(taken, clock)
-        self._newest = newest
-        self._place += taken.places
-        self._started = self._started or any(
-            len(taken.rows[name]) for name in self._timed if name in taken.rows
-        )
-        self._counters.count(taken, len(table))
+        table = self._process(taken, clock, newest)
+        self._broken = False
         return table
 
     def finish(self) -> pa.Table:
@@ -172,9 +165,9 @@ class Engine:
             return empty_table(self.schema)
         nothing = Batches({}, {}, {}, {}, {}, 0)
         end = Clock(now=END, watermark=END, strict=self._strict)
-        table = self._process(nothing, end)
-        self._counters.count(nothing, len(table))
+        table = self._process(nothing, end, self._newest)
         self._finished = True
+        self._broken = False
         return table
 
     def metrics(self) -> Metrics:
@@ -198,7 +191,7 @@ class Engine:
             raise PenstockError("finish() was called: this engine takes no more batches")
         if self._broken:
             raise PenstockError(
-                "the engine was interrupted while it let go of old state; "
+                "the engine was interrupted at a moment when it could not go back; "
                 "go on with Engine.restore and the last checkpoint"
             )
 
@@ -212,20 +205,28 @@ class Engine:
             watermark = max(watermark, min(newest[name] for name in self._timed) - self._lateness)
         now = max([before.now, *newest.values()])
         if promised is not None:
-            watermark = max(watermark, promised * self.query.ticks_per_millisecond)
+            watermark = max(watermark, self._in_ticks(promised))
             now = max(now, watermark)
         return Clock(now=now, watermark=watermark, strict=self._strict)
 
-    def _process(self, taken: Batches, clock: Clock) -> pa.Table:
+    def _in_ticks(self, promised: Any) -> int:
+        if not isinstance(promised, int) or isinstance(promised, bool):
+            raise InputError(f"watermark is an integer of milliseconds, not {promised!r}")
+        ticks = promised * self.query.ticks_per_millisecond
+        if abs(ticks) > FARTHEST:
+            raise InputError(f"the watermark {promised} is too far away")
+        return ticks
+
+    def _process(self, taken: Batches, clock: Clock, newest: dict[str, int]) -> pa.Table:
+        """Take the rows in; what leaves. Afterwards the engine counts as broken until told better:
+        an interrupt from here to the return of the answer must not pass for a failed push."""
         arrivals = [
             {
                 alias: leaf.prepare(taken.rows[leaf.stream.source])
                 for alias, leaf in block.items()
                 if leaf.stream.source in taken.rows
             }
-            if not never
-            else {}
-            for block, never in zip(self._leaves, self._never, strict=True)
+            for block in self._leaves
         ]
         marks = [tree.marks() for tree in self._trees]
         try:
@@ -234,15 +235,22 @@ class Engine:
             ]
             table = self._output.stage(results, clock)
         except BaseException:
+            self._broken = True
             self._output.rollback()
             for tree, mark in zip(self._trees, marks, strict=True):
                 tree.undo(mark)
+            self._broken = False
             raise
         self._broken = True
         self._output.commit(clock.watermark)
         self._clock = clock
+        self._newest = newest
+        self._place += taken.places
+        self._started = self._started or any(
+            len(taken.rows[name]) for name in self._timed if name in taken.rows
+        )
+        self._counters.count(taken, len(table))
         self._let_go()
-        self._broken = False
         return table
 
     def _join(self, tree: JoinTree, arrivals: Mapping[str, Arrival]) -> Composites:
@@ -327,7 +335,3 @@ def _default_tree(block: JoinGraph) -> Node:
     """One mjoin: it stores nothing but the windows, so it cannot go very wrong."""
     leaves: Sequence[Leaf] = [Leaf(alias) for alias in block.aliases]
     return leaves[0] if len(leaves) == 1 else Join(tuple(leaves))
-
-
-def _is_never(wiring: Wiring) -> bool:
-    return not all(is_true(p.expression, {}, 1)[0] for p in wiring.constants)

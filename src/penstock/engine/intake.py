@@ -28,7 +28,8 @@ Int64s = NDArray[np.int64]
 Batch: TypeAlias = Any
 """A pyarrow Table or RecordBatch."""
 
-_FARTHEST = 2**62
+FARTHEST = 2**62
+"""No event time, in ticks, is farther from zero than this."""
 
 
 @dataclass(slots=True)
@@ -157,6 +158,7 @@ class Intake:
                 f"the batch of {lacking} has no column {ARRIVAL!r}, but others of this push do: "
                 "give it to all or to none"
             )
+        kinds: set[str] = set()
         sort_keys: list[Int64s] = []
         kept: list[tuple[_Source, dict[str, pa.Array], Int64s | None]] = []
         for source, batch in ordered:
@@ -167,7 +169,12 @@ class Intake:
             if len(batch) == 0:
                 continue
             if any(with_arrival):
-                keys = _integers(source, batch, ARRIVAL)
+                keys, kind = _arrival_numbers(source, batch)
+                kinds.add(kind)
+                if len(kinds) > 1:
+                    raise InputError(
+                        f"column {ARRIVAL!r} holds integers in one batch and timestamps in another"
+                    )
                 keep = None
             else:
                 keys, keep = self._times(source, columns, taken)
@@ -211,19 +218,18 @@ class Intake:
         if pa.types.is_timestamp(column.type):
             if column.type.unit != self._unit:
                 column = _cast(source, column, pa.timestamp(self._unit, column.type.tz))
-            return np.array(column.view(pa.int64()).to_numpy()), keep
-        if column.type != pa.int64():
-            column = _cast(source, column, pa.int64())
-        times = column.to_numpy()
-        if self._ticks != 1 and len(times):
-            limit = _FARTHEST // self._ticks
-            if times.max() > limit or times.min() < -limit:
-                raise InputError(
-                    f"an event time of {source.name}.{name} is too far away to be counted in "
-                    f"{self._unit}, the finest time unit of this query"
-                )
-            return times * self._ticks, keep
-        return np.array(times), keep
+            times, ticks = column.view(pa.int64()).to_numpy(), 1
+        else:
+            if column.type != pa.int64():
+                column = _cast(source, column, pa.int64())
+            times, ticks = column.to_numpy(), self._ticks
+        limit = FARTHEST // ticks
+        if len(times) and (times.max() > limit or times.min() < -limit):
+            raise InputError(
+                f"an event time of {source.name}.{name} is too far away to be counted in "
+                f"{self._unit}, the finest time unit of this query"
+            )
+        return times * ticks if ticks != 1 else np.array(times), keep
 
     def _columns(self, source: _Source, batch: Batch) -> dict[str, pa.Array]:
         """The columns that the query reads, in one piece and of the declared types."""
@@ -273,7 +279,10 @@ def _as_batch(name: str, batch: Any) -> Batch:
     if isinstance(batch, pa.Table | pa.RecordBatch):
         return batch
     if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
-        return pa.table(batch)
+        try:
+            return pa.table(batch)
+        except (pa.ArrowException, TypeError, ValueError) as problem:
+            raise InputError(f"the batch of {name} is not a table: {problem}") from None
     raise InputError(
         f"the batch of {name} is of type {type(batch).__name__}; "
         "give a pyarrow Table or RecordBatch"
@@ -283,7 +292,12 @@ def _as_batch(name: str, batch: Any) -> Batch:
 def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+    if column.num_chunks == 0:
+        return pa.nulls(0, column.type)
+    try:
+        return pa.concat_arrays(column.chunks)
+    except pa.ArrowInvalid as problem:
+        raise InputError(f"the chunks of a column cannot be put together: {problem}") from None
 
 
 def _is_text(type_: pa.DataType) -> bool:
@@ -303,20 +317,29 @@ def _cast(source: _Source, column: pa.Array, type_: pa.DataType) -> pa.Array:
         raise InputError(f"an event time of {source.name} is out of range: {problem}") from None
 
 
-def _integers(source: _Source, batch: Batch, name: str) -> Int64s:
-    column = batch.column(name)
+def _arrival_numbers(source: _Source, batch: Batch) -> tuple[Int64s, str]:
+    """The column ``arrival`` as integers, and what it counts."""
+    if batch.schema.names.count(ARRIVAL) > 1:
+        raise InputError(f"the batch of {source.name} has more than one column {ARRIVAL!r}")
+    column = batch.column(ARRIVAL)
     if isinstance(column, pa.ChunkedArray):
         column = _in_one_piece(column)
     if column.null_count:
-        raise InputError(f"column {name!r} of {source.name} must not be NULL")
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ns", column.type.tz)).view(pa.int64())
-    if not pa.types.is_integer(column.type):
+        raise InputError(f"column {ARRIVAL!r} of {source.name} must not be NULL")
+    try:
+        if pa.types.is_timestamp(column.type):
+            nanoseconds = column.cast(pa.timestamp("ns", column.type.tz)).view(pa.int64())
+            return np.array(nanoseconds.to_numpy()), "timestamps"
+        if pa.types.is_integer(column.type):
+            return np.array(column.cast(pa.int64()).to_numpy()), "integers"
+    except pa.ArrowInvalid as problem:
         raise InputError(
-            f"column {name!r} of {source.name} is of type {column.type}; "
-            "it must be an integer or a timestamp"
-        )
-    return np.array(_cast(source, column, pa.int64()).to_numpy())
+            f"a value of column {ARRIVAL!r} of {source.name} is out of range: {problem}"
+        ) from None
+    raise InputError(
+        f"column {ARRIVAL!r} of {source.name} is of type {column.type}; "
+        "it must be an integer or a timestamp"
+    )
 
 
 def _static(columns: dict[str, pa.Array], count: int) -> SourceRows:

@@ -54,7 +54,6 @@ class JoinOperator:
             probe_order(position, [each.streams for each in inputs], wiring)
             for position in range(len(inputs))
         )
-        self.orders = orders
         self.steps: list[list[tuple[int, JoinStep]]] = []
         for position, order in enumerate(orders):
             together = inputs[position].streams
@@ -68,6 +67,22 @@ class JoinOperator:
         self._leaves = leaves
         self._by_keys = [all(step.by_keys for _, step in steps) for steps in self.steps]
         self._brief = min(leaves[stream].span for stream in self.streams) // 4
+
+    def counts(self) -> list[int]:
+        """All that this operator counts, to go back to after a failed push."""
+        counts = [self.made]
+        for steps in self.steps:
+            for _, step in steps:
+                counts += [step.counts.probes, step.counts.matches]
+        return counts
+
+    def set_counts(self, counts: list[int]) -> None:
+        """Go back to :meth:`counts`."""
+        numbers = iter(counts)
+        self.made = next(numbers)
+        for steps in self.steps:
+            for _, step in steps:
+                step.counts.probes, step.counts.matches = next(numbers), next(numbers)
 
     def process(self, deltas: Sequence[Composites | None], old_heads: Sequence[int]) -> Composites:
         """The new results, given the deltas of the inputs, which are already stored there.

@@ -39,10 +39,6 @@ class StepCounts:
     probes: int = 0
     matches: int = 0
 
-    def matches_per_probe(self) -> float:
-        """What to expect of the next probe."""
-        return self.matches / self.probes if self.probes else 1.0
-
 
 class JoinStep:
     """Composites over ``left`` meet ``target``."""
@@ -57,6 +53,8 @@ class JoinStep:
         self.target = target
         self.linking = linking
         self.counts = StepCounts()
+        self._ratio = 1.0
+        """Candidates per probe, lately: how much room the next probe needs."""
         self._leaves = leaves
         self._residual = conjunction([p.expression for p in linking.residuals])
         equalities = tuple(Condition(probe.EQUAL, mine, theirs) for mine, theirs in linking.keys)
@@ -90,14 +88,19 @@ class JoinStep:
         rows, index = self.target.rows, self._index
         assert index is not None
         keys = key_values(self._left_keys, left.ids, self._leaves)
-        expected = len(left) * self.counts.matches_per_probe()
+        expected = len(left) * self._ratio
         if isinstance(self.target, LeafWindow):
             at, row, births, deaths = probe_all(
                 keys, left.births, left.deaths, rows, index, bound, expected
             )
+            self._learn(len(at), len(left))
             return self._finish(left, at, row, births, deaths)
         at, row = probe_keys(keys, rows, index, bound, expected)
+        self._learn(len(at), len(left))
         return self._finish(left, at, row)
+
+    def _learn(self, found: int, probes: int) -> None:
+        self._ratio = 0.5 * self._ratio + 0.5 * found / probes
 
     @property
     def by_keys(self) -> bool:
@@ -117,8 +120,9 @@ class JoinStep:
             self.target.rows,
             self._index,
             bound,
-            len(keys) * self.counts.matches_per_probe(),
+            len(keys) * self._ratio,
         )
+        self._learn(len(at), len(keys))
         found = {stream: ring.pick(rows, at) for stream, rows in ids.items()}
         found.update(self.target.resolve(row))
         if self._checks and len(at):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.engine.arrival import Arrival
+from penstock.engine.clock import START
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
 from penstock.engine.join_operator import JoinOperator
@@ -18,6 +19,8 @@ from penstock.engine.join_step import Algorithm, Input
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.wiring import Wiring
 from penstock.plan.plan import Leaf, Node
+
+Marks = tuple[list[int], list[list[int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class JoinTree:
         self.leaves = {alias: leaves[alias] for alias in leaves if alias in root.streams}
         self._tasks: list[_Task] = []
         self._nothing = none_of(sorted(root.streams))
+        self._hidden = START
+        """What died before this instant is hidden from probes; later pushes go on from there."""
 
         def build(node: Node, stored: bool) -> tuple[str | int, Input | None]:
             if isinstance(node, Leaf):
@@ -78,10 +83,19 @@ class JoinTree:
         """New rows born from ``first`` to ``last`` come next: probes skip what died before."""
         for operator in self.operators:
             operator.extent = last - first
+        if first < self._hidden:
+            self._show_all()
+        self._hidden = first
         for leaf in self.leaves.values():
             leaf.rows.hide_before(first)
         for state in self.states:
             state.hide()
+
+    def _show_all(self) -> None:
+        for leaf in self.leaves.values():
+            leaf.rows.low = leaf.rows.tail
+        for state in self.states:
+            state.rows.low = state.rows.tail
 
     def process(self, deltas: Mapping[str, Composites]) -> Composites:
         """The results of ``deltas``, the newest rows of the leaves, which already hold them."""
@@ -114,15 +128,18 @@ class JoinTree:
             made.append(result)
         return made[-1] if made[-1] is not None else self._nothing
 
-    def marks(self) -> list[int]:
-        """Where every window and state ends now."""
-        return [leaf.rows.head for leaf in self.leaves.values()] + [
-            state.rows.head for state in self.states
-        ]
+    def marks(self) -> Marks:
+        """Where every window and state ends now, and what was counted."""
+        heads = [leaf.rows.head for leaf in self.leaves.values()]
+        heads += [state.rows.head for state in self.states]
+        return heads, [operator.counts() for operator in self.operators]
 
-    def undo(self, marks: list[int]) -> None:
+    def undo(self, marks: Marks) -> None:
         """Go back to ``marks``."""
-        heads = iter(marks)
+        heads = iter(marks[0])
+        for operator, counts in zip(self.operators, marks[1], strict=True):
+            operator.set_counts(counts)
+        self._hidden = START
         for leaf in self.leaves.values():
             leaf.undo(next(heads))
         for state in self.states:

@@ -65,7 +65,6 @@ class LeafWindow:
         self.streams = StreamSet.of(stream.alias)
         self.by_rows = by_rows
         self.rows = Rows()
-        self.rejected = 0
         self._keys = [
             (compile(e), encoder_for(e.type), None if i is None else interners[i])
             for e, i in zip(wiring.keys[stream.alias], wiring.interners[stream.alias], strict=True)
@@ -217,8 +216,6 @@ class LeafWindow:
         for column, values in zip(self._key_columns, new.keys, strict=True):
             rows.put(column, start, values)
         ids = np.arange(start, stop, dtype=np.int64)
-        for keys, index in self._indexes.items():
-            rows.insert(index, start, _key_of(keys, new.keys), new.chosen)
         self.payload.append(start, new.payload)
         chosen = None if new.chosen is None else new.chosen + start
         if self._chosen is not None:
@@ -230,6 +227,8 @@ class LeafWindow:
             assert new.partitions is not None
             self._partition.put(start, new.partitions)
         rows.head = stop
+        for keys, index in self._indexes.items():
+            rows.insert(index, start, _key_of(keys, new.keys), new.chosen)
         self._kill(start, stop)
         if self.by_rows:
             ids = ids if chosen is None else chosen
@@ -326,7 +325,6 @@ class LeafWindow:
             assert self._count is not None
             self._partition.rebuild(self._count)
         return mapping, first
-
 
 
 def _with_partition(payload: Sequence[str], stream: Stream) -> list[str]:

@@ -61,6 +61,8 @@ def milliseconds(name: str, value: Any) -> int | None:
         raise OptionError(
             f"{name} is milliseconds, a timedelta or a text such as '5 SECONDS', not {value!r}"
         )
+    if whole > 2**52:
+        raise OptionError(f"{name}={value!r} is longer than any stream")
     if whole < 0 or whole != int(whole):
         raise OptionError(f"{name}={value!r} must be a whole number of milliseconds, 0 or more")
     return int(whole)

@@ -63,9 +63,6 @@ class Partitions:
     def put(self, start: int, partitions: Int64s) -> None:
         self.rows.put(self._partition, start, partitions)
 
-    def partition_of(self, rows: Int64s) -> Int64s:
-        return self.rows.take(self._partition, rows)
-
     def kill(self, start: int, stop: int, count: int) -> None:
         columns = self.rows.columns
         lifespan.kill_by_partition(

@@ -34,6 +34,8 @@ class HashIndex:
     shift: int
     narrow: bool = True
     """Whether every key so far fits into 32 bits, so that a match needs no second look."""
+    stop: int = 0
+    """Rows before this one have been entered (or left out on purpose)."""
 
     @classmethod
     def of(cls, capacity: int) -> HashIndex:
@@ -91,6 +93,7 @@ class Rows:
     def add_index(self) -> HashIndex:
         """A new index that holds no rows."""
         index = HashIndex.of(self.capacity)
+        index.stop = self.head
         self.indexes.append(index)
         return index
 
@@ -123,6 +126,7 @@ class Rows:
             narrow = index_kernels.insert_chosen(
                 index.heads, index.entries, index.shift, self.mask, start, keys, chosen
             )
+        index.stop = start + len(keys)
         if not narrow:
             index.narrow = False
 
@@ -130,8 +134,9 @@ class Rows:
         """Forget the rows from ``head`` on."""
         for index in self.indexes:
             index_kernels.remove(
-                index.heads, index.entries, index.shift, self.mask, self.tail, head, self.head
+                index.heads, index.entries, index.shift, self.mask, self.tail, head, index.stop
             )
+            index.stop = min(index.stop, head)
         self.head = head
         self.low = self.tail
 
@@ -145,7 +150,7 @@ class Rows:
 
     def advance(self, tail: int) -> None:
         """Let go of the rows before ``tail``."""
-        first, self.tail, self.low = self.tail, tail, tail
+        first, self.tail, self.low = self.tail, tail, max(self.low, tail)
         if tail > first:
             for index in self.indexes:
                 index_kernels.forget(
@@ -165,15 +170,17 @@ class Rows:
         saved = [
             np.stack([i.entries[slots], i.entries[slots + 1]], axis=1).ravel() for i in self.indexes
         ]
+        fresh = self._allocate(max(SMALLEST, 1 << max(0, 2 * len(rows) - 1).bit_length()))
         self.tail = self.low = self.head
         self.head += len(rows)
-        self._allocate(max(SMALLEST, 1 << max(0, 2 * len(rows) - 1).bit_length()))
+        self._adopt(*fresh)
         for column, values in zip(self.columns, kept, strict=True):
             ring.put(column, self.mask, self.tail, values)
         for index, entries in zip(self.indexes, saved, strict=True):
             index_kernels.enter_codes(
                 index.heads, index.entries, index.shift, self.mask, self.tail, entries
             )
+            index.stop = self.head
 
     def is_worth_a_check(self) -> bool:
         """Whether so many rows came since the last count that most of them may be dead.
@@ -191,34 +198,42 @@ class Rows:
         self.keep_only(alive)
         return True
 
-    def _allocate(self, capacity: int) -> None:
-        """New memory for all columns and indexes, in one piece.
+    def _allocate(self, capacity: int) -> tuple[int, list[NDArray[Any]]]:
+        """New memory for all columns and indexes, in one piece; nothing else changes yet.
 
-        A large piece is given huge pages by numpy, which halves the cost of random access.
+        A large piece is given huge pages by numpy, which makes random access much cheaper.
         """
+        types = [column.dtype for column in self.columns]
+        types += [np.dtype(np.int32)] * (2 * len(self.indexes))
+        lengths = [capacity] * len(self.columns) + [capacity, 2 * capacity] * len(self.indexes)
+        sizes = [n * dtype.itemsize for n, dtype in zip(lengths, types, strict=True)]
+        whole = np.empty(sum(sizes), np.uint8)
+        parts = []
+        start = 0
+        for size, dtype in zip(sizes, types, strict=True):
+            parts.append(whole[start : start + size].view(dtype))
+            start += size
+        for part in parts:
+            part[:] = 0
+        for part in parts[len(self.columns) + 1 :: 2]:
+            part[:] = index_kernels.ABSENT
+        return capacity, parts
+
+    def _adopt(self, capacity: int, parts: list[NDArray[Any]]) -> None:
+        """Let columns and indexes, all still empty, live in new memory."""
         self.capacity = capacity
         self.mask = capacity - 1
-        sizes = [capacity * column.dtype.itemsize for column in self.columns]
-        sizes += [4 * capacity, 8 * capacity] * len(self.indexes)
-        whole = np.empty(sum(sizes), np.uint8)
-        ends = np.cumsum(sizes).tolist()
-        parts = [whole[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-        self.columns = [
-            part.view(column.dtype) for part, column in zip(parts, self.columns, strict=False)
-        ]
-        for column in self.columns:
-            column[:] = 0
-        rest = iter(parts[len(self.columns) :])
-        for index in self.indexes:
-            index.heads, index.entries = next(rest).view(np.int32), next(rest).view(np.int32)
-            index.heads[:] = 0
-            index.entries[:] = index_kernels.ABSENT
+        count = len(self.columns)
+        self.columns = parts[:count]
+        for number, index in enumerate(self.indexes):
+            index.heads, index.entries = parts[count + 2 * number : count + 2 * number + 2]
             index.shift = 65 - capacity.bit_length()
 
     def _resize(self, capacity: int) -> None:
+        fresh = self._allocate(capacity)
         old_columns, old_mask = self.columns, self.mask
         old_entries = [index.entries for index in self.indexes]
-        self._allocate(capacity)
+        self._adopt(*fresh)
         for old, new in zip(old_columns, self.columns, strict=True):
             ring.move(old, old_mask, new, self.mask, self.tail, self.head)
         for index, entries in zip(self.indexes, old_entries, strict=True):

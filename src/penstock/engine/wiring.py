@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from penstock.engine.kernels import probe
 from penstock.engine.key_encoding import encoder_for
+from penstock.errors import InvariantBroken
 from penstock.query.expression import Comparison, Expression, streams_of
 from penstock.query.join_graph import EquiPredicate, JoinGraph, Predicate
 
@@ -86,7 +87,6 @@ class Wiring:
     conditions: tuple[Condition, ...]
     filters: dict[str, tuple[Predicate, ...]]
     residuals: tuple[Predicate, ...]
-    constants: tuple[Predicate, ...]
     same: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """Pairs of encoded columns of one leaf that must be equal."""
 
@@ -127,12 +127,11 @@ def wire(graph: JoinGraph) -> Wiring:
     conditions: list[Condition] = []
     filters: dict[str, list[Predicate]] = {s.alias: [] for s in graph.streams}
     residuals: list[Predicate] = []
-    constants: list[Predicate] = []
     for predicate in graph.predicates:
         if isinstance(predicate, EquiPredicate):
             pairs.append((column(predicate.left), column(predicate.right)))
         elif len(predicate.streams) == 0:
-            constants.append(predicate)
+            raise InvariantBroken(f"the parser left a constant condition: {predicate}")
         elif len(predicate.streams) == 1:
             (stream,) = predicate.streams
             filters[stream].append(predicate)
@@ -163,7 +162,6 @@ def wire(graph: JoinGraph) -> Wiring:
         tuple(conditions),
         {stream: tuple(each) for stream, each in filters.items()},
         tuple(residuals),
-        tuple(constants),
         {stream: tuple(each) for stream, each in same.items()},
     )
 

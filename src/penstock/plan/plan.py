@@ -63,10 +63,6 @@ class Join:
                     )
         object.__setattr__(self, "streams", StreamSet(seen))
 
-    @property
-    def is_binary(self) -> bool:
-        return len(self.inputs) == 2
-
 
 Node = Leaf | Join
 
@@ -97,8 +93,13 @@ class Plan:
                 f"the plan subtracts {len(self.minus)} blocks, the query has {len(graph.minus)} "
                 "after EXCEPT"
             )
+        seen: set[tuple[str, ...]] = set()
         for node in self.minus:
-            _check_block(node, block_of(node, graph))
+            block = block_of(node, graph)
+            _check_block(node, block)
+            if block.aliases in seen:
+                raise PlanError(f"the plan subtracts {node.streams} twice")
+            seen.add(block.aliases)
 
 
 def walk(node: Node) -> Iterator[Node]:
