@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrival import Arrival, slices_of
+from penstock.engine.arrival import SLICE, Arrival, slices_of
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.clock import END, START, Clock
 from penstock.engine.composites import Composites, concatenate
@@ -264,11 +264,11 @@ class Engine:
             filled = [each.births for each in arrivals.values() if len(each)]
             if filled:
                 first, last = min(b[0] for b in filled), max(b[-1] for b in filled)
-                tree.begin_slice(int(first), int(last))
+                tree.begin_slice(int(first), int(last), sum(map(len, filled)))
             return tree.push(arrivals)
         parts = []
         for first, after in itertools.pairwise(cuts):
-            tree.begin_slice(first, after)
+            tree.begin_slice(first, after, SLICE)
             parts.append(
                 tree.push({alias: each.between(first, after) for alias, each in arrivals.items()})
             )
@@ -314,7 +314,7 @@ class Engine:
     def _replay(self) -> list[Composites]:
         """Rebuild states from the leaf windows; all living results of each block."""
         for tree in self._trees:
-            tree.begin_slice(START, END)
+            tree.begin_slice(START, END, SLICE)
         return [
             tree.process({alias: leaf.delta_of_all() for alias, leaf in tree.leaves.items()})
             for tree in self._trees

@@ -129,17 +129,19 @@ class Intake:
             return
         times, keep = self._times(source, columns, taken)
         order = None
-        if watermark is not None and len(times) and (keep is not None or times.min() < watermark):
-            on_time = times >= watermark
+        lowest, _, rising = ring.survey(times) if len(times) else (0, 0, True)
+        if keep is not None or (watermark is not None and lowest < watermark):
+            on_time = np.ones(len(times), np.bool_) if watermark is None else times >= watermark
             if keep is not None:
                 on_time |= ~keep
-            if not on_time.all():
-                taken.late[source.name] = int(len(times) - np.count_nonzero(on_time))
-                keep = on_time if keep is None else keep & on_time
-        if keep is not None:
-            order = np.flatnonzero(keep)
+            late = len(times) - int(np.count_nonzero(on_time))
+            if late:
+                taken.late[source.name] = late
+            if keep is not None:
+                on_time &= keep
+            order = np.flatnonzero(on_time)
             times = times[order]
-        if len(times) > 1 and not ring.is_sorted(times):
+        if not rising:
             by_time = np.argsort(times, kind="stable")
             times = times[by_time]
             order = by_time if order is None else order[by_time]
@@ -223,8 +225,10 @@ class Intake:
             if column.type != pa.int64():
                 column = _cast(source, column, pa.int64())
             times, ticks = column.to_numpy(), self._ticks
-        limit = FARTHEST // ticks
-        if len(times) and (times.max() > limit or times.min() < -limit):
+        if len(times) == 0:
+            return np.array(times), keep
+        lowest, highest, _ = ring.survey(times)
+        if max(-lowest, highest) > FARTHEST // ticks:
             raise InputError(
                 f"an event time of {source.name}.{name} is too far away to be counted in "
                 f"{self._unit}, the finest time unit of this query"

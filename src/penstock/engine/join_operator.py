@@ -40,12 +40,16 @@ class JoinOperator:
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
         state: CompositeState | None,
+        counts: list[int],
     ) -> None:
+        """``counts`` is the tally of the whole tree."""
         self.node = node
         self.streams = node.streams
         self.inputs = list(inputs)
         self.state = state
-        self.made = 0
+        self._counts = counts
+        self._made = len(counts)
+        counts.append(0)
         self.extent = 0
         """From the first to the last birth in the slice of a push that is being worked off."""
         self._growth = [1.0] * len(inputs)
@@ -61,28 +65,17 @@ class JoinOperator:
             for other in order:
                 target = inputs[other]
                 linking = wiring.between(together, target.streams)
-                steps.append((other, JoinStep(target, linking, leaves, algorithm)))
+                steps.append((other, JoinStep(target, linking, leaves, algorithm, counts)))
                 together = together | target.streams
             self.steps.append(steps)
         self._leaves = leaves
         self._by_keys = [all(step.by_keys for _, step in steps) for steps in self.steps]
         self._brief = min(leaves[stream].span for stream in self.streams) // 4
 
-    def counts(self) -> list[int]:
-        """All that this operator counts, to go back to after a failed push."""
-        counts = [self.made]
-        for steps in self.steps:
-            for _, step in steps:
-                counts += [step.counts.probes, step.counts.matches]
-        return counts
-
-    def set_counts(self, counts: list[int]) -> None:
-        """Go back to :meth:`counts`."""
-        numbers = iter(counts)
-        self.made = next(numbers)
-        for steps in self.steps:
-            for _, step in steps:
-                step.counts.probes, step.counts.matches = next(numbers), next(numbers)
+    @property
+    def made(self) -> int:
+        """Results since the start."""
+        return self._counts[self._made]
 
     def process(self, deltas: Sequence[Composites | None], old_heads: Sequence[int]) -> Composites:
         """The new results, given the deltas of the inputs, which are already stored there.
@@ -103,9 +96,19 @@ class JoinOperator:
                 start += size
                 if part is not None:
                     made.append(part)
-        result = concatenate(made) if made else none_of(sorted(self.streams))
-        self.made += len(result)
+        result = self._together(made)
+        self._counts[self._made] += len(result)
         return result
+
+    def _together(self, made: list[Composites]) -> Composites:
+        """All that was made: results of the query dated, what is stored as it is."""
+        if not made:
+            return none_of(sorted(self.streams))
+        if self.state is not None:
+            return concatenate([Composites.undated(part.ids) for part in made])
+        if all(part.dated for part in made):
+            return concatenate(made)
+        return self._dated(concatenate([Composites.undated(part.ids) for part in made]).ids)
 
     def _probe(
         self, position: int, batch: Composites, old_heads: Sequence[int]
@@ -127,17 +130,17 @@ class JoinOperator:
                 most = max(most, size)
                 if size == 0:
                     break
-            batch = Composites.undated(ids) if self.state is not None else self._dated(ids)
+            batch = Composites.undated(ids)
         else:
             if not batch.dated:
                 batch = self._dated(batch.ids)
+                if len(batch) == 0:
+                    return None
             for (_, step), bound in zip(steps, bounds, strict=True):
                 batch = step.apply(batch, bound)
                 most = max(most, len(batch))
                 if len(batch) == 0:
                     break
-            if self.state is not None:
-                batch = Composites.undated(batch.ids)
         self._growth[position] = 0.5 * self._growth[position] + 0.5 * most / count
         return batch if len(batch) else None
 

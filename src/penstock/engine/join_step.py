@@ -32,14 +32,6 @@ _BLOCK = 8192
 _MATCHES = 1 << 18
 
 
-@dataclass(slots=True)
-class StepCounts:
-    """What a step did since the engine began."""
-
-    probes: int = 0
-    matches: int = 0
-
-
 class JoinStep:
     """Composites over ``left`` meet ``target``."""
 
@@ -49,10 +41,14 @@ class JoinStep:
         linking: Linking,
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
+        counts: list[int],
     ) -> None:
+        """``counts`` is the tally of the whole tree; two places at its end are this step's."""
         self.target = target
         self.linking = linking
-        self.counts = StepCounts()
+        self._counts = counts
+        self._probes, self._matches = len(counts), len(counts) + 1
+        counts += [0, 0]
         self._ratio = 1.0
         """Candidates per probe, lately: how much room the next probe needs."""
         self._leaves = leaves
@@ -71,6 +67,16 @@ class JoinStep:
             self._loop = equalities + linking.conditions
 
     @property
+    def probes(self) -> int:
+        """Composites that came to this step since the start."""
+        return self._counts[self._probes]
+
+    @property
+    def matches(self) -> int:
+        """Composites that left it."""
+        return self._counts[self._matches]
+
+    @property
     def _checks(self) -> tuple[Condition, ...]:
         """What the probe has not compared: codes of wide keys may agree by chance."""
         if self._index is None or self._index.narrow:
@@ -79,9 +85,9 @@ class JoinStep:
 
     def apply(self, left: Composites, bound: int) -> Composites:
         """All matches of ``left`` with the rows of the target before ``bound``."""
-        self.counts.probes += len(left)
+        self._counts[self._probes] += len(left)
         found = self._hash(left, bound) if self._index is not None else self._try_all(left, bound)
-        self.counts.matches += len(found)
+        self._counts[self._matches] += len(found)
         return found
 
     def _hash(self, left: Composites, bound: int) -> Composites:
@@ -114,7 +120,7 @@ class JoinStep:
         """
         assert self._index is not None
         keys = key_values(self._left_keys, ids, self._leaves)
-        self.counts.probes += len(keys)
+        self._counts[self._probes] += len(keys)
         at, row = probe_keys(
             keys,
             self.target.rows,
@@ -130,9 +136,9 @@ class JoinStep:
             if self._compare(found, keep):
                 positions = np.flatnonzero(keep)
                 found = {stream: ring.pick(rows, positions) for stream, rows in found.items()}
-                self.counts.matches += len(positions)
+                self._counts[self._matches] += len(positions)
                 return found
-        self.counts.matches += len(at)
+        self._counts[self._matches] += len(at)
         return found
 
     def _try_all(self, left: Composites, bound: int) -> Composites:

@@ -20,7 +20,9 @@ from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.wiring import Wiring
 from penstock.plan.plan import Leaf, Node
 
-Marks = tuple[list[int], list[list[int]]]
+_WORTH_HIDING = 1024
+
+Marks = tuple[list[int], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,10 @@ class JoinTree:
         self.root = root
         self.leaves = {alias: leaves[alias] for alias in leaves if alias in root.streams}
         self._tasks: list[_Task] = []
+        self._counts: list[int] = []
+        """What operators and steps count, in one list: a failed push puts it back in one go."""
         self._nothing = none_of(sorted(root.streams))
+        self._unhidden = 0
         self._hidden = START
         """What died before this instant is hidden from probes; later pushes go on from there."""
 
@@ -58,7 +63,9 @@ class JoinTree:
                 origins.append(origin)
                 inputs.append(rows)
             state = CompositeState(node.streams, self.leaves) if stored else None
-            operator = JoinOperator(node, inputs, wiring, self.leaves, algorithm, state)
+            operator = JoinOperator(
+                node, inputs, wiring, self.leaves, algorithm, state, self._counts
+            )
             self._tasks.append(_Task(operator, tuple(origins)))
             return len(self._tasks) - 1, state
 
@@ -79,23 +86,27 @@ class JoinTree:
             {alias: self.leaves[alias].append(new) for alias, new in arrivals.items() if len(new)}
         )
 
-    def begin_slice(self, first: int, last: int) -> None:
-        """New rows born from ``first`` to ``last`` come next: probes skip what died before."""
+    def begin_slice(self, first: int, last: int, count: int) -> None:
+        """``count`` new rows, born from ``first`` to ``last``, come next.
+
+        What died before can be hidden from their probes. That shortens chains but costs a walk, so
+        small pushes do it only once for many rows.
+        """
         for operator in self.operators:
             operator.extent = last - first
         if first < self._hidden:
-            self._show_all()
-        self._hidden = first
-        for leaf in self.leaves.values():
-            leaf.rows.hide_before(first)
-        for state in self.states:
-            state.hide()
-
-    def _show_all(self) -> None:
-        for leaf in self.leaves.values():
-            leaf.rows.low = leaf.rows.tail
-        for state in self.states:
-            state.rows.low = state.rows.tail
+            self._hidden = START
+            for leaf in self.leaves.values():
+                leaf.rows.low = leaf.rows.tail
+            for state in self.states:
+                state.rows.low = state.rows.tail
+        self._unhidden += count
+        if self._unhidden >= _WORTH_HIDING:
+            self._hidden, self._unhidden = first, 0
+            for leaf in self.leaves.values():
+                leaf.rows.hide_before(first)
+            for state in self.states:
+                state.hide()
 
     def process(self, deltas: Mapping[str, Composites]) -> Composites:
         """The results of ``deltas``, the newest rows of the leaves, which already hold them."""
@@ -132,13 +143,12 @@ class JoinTree:
         """Where every window and state ends now, and what was counted."""
         heads = [leaf.rows.head for leaf in self.leaves.values()]
         heads += [state.rows.head for state in self.states]
-        return heads, [operator.counts() for operator in self.operators]
+        return heads, self._counts.copy()
 
     def undo(self, marks: Marks) -> None:
         """Go back to ``marks``."""
         heads = iter(marks[0])
-        for operator, counts in zip(self.operators, marks[1], strict=True):
-            operator.set_counts(counts)
+        self._counts[:] = marks[1]
         self._hidden = START
         for leaf in self.leaves.values():
             leaf.undo(next(heads))

@@ -80,8 +80,8 @@ def measure(
             {
                 "plan": write(operator.node),
                 "made": operator.made,
-                "probes": sum(s.counts.probes for steps in operator.steps for _, s in steps),
-                "matches": sum(s.counts.matches for steps in operator.steps for _, s in steps),
+                "probes": sum(s.probes for steps in operator.steps for _, s in steps),
+                "matches": sum(s.matches for steps in operator.steps for _, s in steps),
             }
             for tree in trees
             for operator in tree.operators

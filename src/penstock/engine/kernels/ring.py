@@ -81,3 +81,15 @@ def is_sorted(values: Int64s) -> bool:
         if values[i] < values[i - 1]:
             return False
     return True
+
+
+@njit(cache=True)
+def survey(values: Int64s) -> tuple[int, int, bool]:
+    """The lowest and the highest of ``values``, at least one; and if they never fall."""
+    lowest = highest = values[0]
+    rising = True
+    for i in range(1, values.shape[0]):
+        rising &= values[i] >= values[i - 1]
+        lowest = min(lowest, values[i])
+        highest = max(highest, values[i])
+    return lowest, highest, rising
