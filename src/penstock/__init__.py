@@ -4,20 +4,28 @@
 >>> query = penstock.parse("SELECT …", schemas={…})   # doctest: +SKIP
 >>> engine = penstock.Engine(query)                   # doctest: +SKIP
 >>> table = engine.push({"A": batch_a})               # doctest: +SKIP
+
+Names are imported when they are first used: ``penstock --help`` does not load the engine.
 """
 
-from penstock.engine.engine import Engine
-from penstock.errors import (
-    CheckpointError,
-    InputError,
-    OptionError,
-    PenstockError,
-    PlanError,
-    QueryError,
-)
-from penstock.plan.plan import Plan
-from penstock.query.join_graph import JoinGraph
-from penstock.query.parse import parse
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+    from penstock.errors import (
+        CheckpointError,
+        InputError,
+        OptionError,
+        PenstockError,
+        PlanError,
+        QueryError,
+    )
+    from penstock.plan.plan import Plan
+    from penstock.query.join_graph import JoinGraph
+    from penstock.query.parse import parse
 
 __version__ = "0.1.0"
 
@@ -33,3 +41,22 @@ __all__ = [
     "QueryError",
     "parse",
 ]
+
+_HOME = {
+    "Engine": "penstock.engine.engine",
+    "JoinGraph": "penstock.query.join_graph",
+    "Plan": "penstock.plan.plan",
+    "parse": "penstock.query.parse",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    value = getattr(import_module(_HOME.get(name, "penstock.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -195,9 +195,6 @@ def test_reject_and_shorten() -> None:
     deaths = np.array([9, 9, 9], np.int64)
     pairs.shorten(deaths, np.array([4, 5, 6]), np.array([50, 3, 9, 9]), 3, 5)
     assert deaths.tolist() == [int(probe.GONE), 3, 9]
-    keep = np.array([True, True])
-    assert pairs.reject_dead(np.array([1, 5]), np.array([1, 4]), keep) == 1
-    assert keep.tolist() == [True, False]
 
 
 def test_hash_of_columns_depends_on_order_and_every_column() -> None:

@@ -141,6 +141,7 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
     rows = "A [ROWS 20], B [ROWS 30], C [PARTITION BY i32 ROWS 2]"
     for plan in ("((A B) C)", "(A B C)"):
         yield f"SELECT A.id FROM {rows} WHERE {chain}", plan, {}
+        yield f"DSTREAM (SELECT A.id FROM {rows} WHERE {chain})", plan, {}
         yield f"SELECT 1 / (A.id - 5) AS fails FROM {rows} WHERE {chain}", plan, {}
     yield f"SELECT 1 / (A.id - 5) AS fails FROM {three} WHERE {chain}", "((A B) C)", {}
     partition = "A [PARTITION BY text ROWS 3], B [PARTITION BY i32, f64 ROWS 2]"

@@ -44,17 +44,6 @@ def shorten(deaths: Int64s, rows: Int64s, leaf_deaths: Int64s, mask: int, tail: 
 
 
 @njit(cache=True)
-def reject_dead(births: Int64s, deaths: Int64s, keep: Bools) -> int:
-    """Clear ``keep`` where the lifespan is empty; how many were cleared."""
-    rejected = 0
-    for i in range(keep.shape[0]):
-        if keep[i] and births[i] > deaths[i]:
-            keep[i] = False
-            rejected += 1
-    return rejected
-
-
-@njit(cache=True)
 def mix_into(hashes: Int64s, column: Int64s, mask: int, rows: Int64s) -> None:
     """Fold ``column[rows]`` into ``hashes`` (splitmix64's finaliser after each column)."""
     for i in range(rows.shape[0]):
