@@ -28,7 +28,7 @@ demo: $(INSTALLED) ## a live three-way join on generated streams, about 15 secon
 	@$(BIN)/penstock demo $(ARGS)
 
 test: lint $(COMPILED) ## linters and types, then all tests
-	$(BIN)/pytest -n $(WORKERS) $(ARGS) $(PLAIN) $(SEARCHING)
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS) $(PLAIN) $(SEARCHING)
 
 lint: $(INSTALLED) ## ruff, mypy and the import rules
 	$(BIN)/ruff check .

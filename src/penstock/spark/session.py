@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -22,9 +23,13 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 _ATTEMPTS = 4
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_LOGGING = "-Dlog4j2.configurationFile"
+_QUIET_FILE = (Path(__file__).parent / "log4j2.properties").as_uri()
 _TUNING = {
     PROVIDER: ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.session.timeZone": "UTC",
@@ -55,13 +60,15 @@ def session(
     if master is None:
         master = os.environ.get("PENSTOCK_MASTER", f"local[{cores},{_ATTEMPTS}]")
     if master.startswith("local"):
-        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings["spark.sql.shuffle.partitions"] = str(_threads_of(master, cores or 1))
     settings |= {name.replace("__", "."): str(value) for name, value in conf.items()}
+    java = settings.get(_JAVA_OPTIONS, "")
+    if _LOGGING not in java:
+        settings[_JAVA_OPTIONS] = f"{_LOGGING}={_QUIET_FILE} {java}".strip()
     for name, value in settings.items():
         builder = builder.config(name, value)
-    quiet = builder.master(master).config("spark.log.level", log_level)
-    spark = quiet.getOrCreate()
+    spark = builder.master(master).getOrCreate()
     spark.sparkContext.setLogLevel(log_level)
     return spark
 

@@ -1,0 +1,102 @@
+"""A cell: one engine that sees its share of the tuples and the clock of the whole query.
+
+On event time an engine tells late from on time by the newest event times it has seen. A cell sees
+only some of the tuples, so before each push it is told the newest event times of the whole batch.
+Its clock is then the one of a single engine that sees everything: late tuples, deaths and what
+leaves are the same in every placement. It needs a push for every batch, also one without rows.
+
+On the arrival line there is one cell, which sees everything anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.engine import Engine
+from penstock.query.join_graph import JoinGraph
+from penstock.spark.delivery import Delivery, from_chunk, to_chunk
+from penstock.spark.placement import Placement
+from penstock.spark.router import Router
+
+
+@dataclass(frozen=True, slots=True)
+class CellSettings:
+    """What all cells of a query have in common.
+
+    ``delays`` is the lateness of each source in milliseconds, empty if none was given. ``static``
+    has the rows of each static relation as a chunk.
+    """
+
+    query: JoinGraph
+    placement: Placement
+    plan: str = "auto"
+    delays: Mapping[str, int] = field(default_factory=dict)
+    static: Mapping[str, bytes] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def engine(self) -> Engine:
+        """A new engine."""
+        lateness = max(self.delays.values(), default=None)
+        return Engine(self.query, plan=self.plan, lateness=lateness, **self.options)
+
+
+class Cell:
+    """An engine that is told the time of the whole query."""
+
+    def __init__(self, settings: CellSettings, engine: Engine) -> None:
+        self.engine = engine
+        self._delays = settings.delays
+        self._ticks = settings.query.ticks_per_millisecond
+        self._by_rows = settings.query.by_rows
+
+    @classmethod
+    def restore(cls, settings: CellSettings, blob: bytes) -> Cell:
+        """The cell that :meth:`checkpoint` wrote down."""
+        return cls(settings, Engine.restore(settings.query, blob, settings.plan))
+
+    def checkpoint(self) -> bytes:
+        return self.engine.checkpoint()
+
+    def push(self, delivery: Delivery) -> pa.Table:
+        """Take in what was delivered; the results that leave now."""
+        if self._by_rows:
+            return self.engine.push(delivery.tables())
+        newest = self.engine._newest
+        for source, instant in delivery.newest.items():
+            newest[source] = max(instant, newest.get(source, instant))
+        return self.engine.push(delivery.tables(), self._promise(newest))
+
+    def finish(self) -> pa.Table:
+        return self.engine.finish()
+
+    def _promise(self, newest: Mapping[str, int]) -> int | None:
+        """Spark's watermark, where streams have delays of their own.
+
+        The engine was given the largest delay. With others it may be further on than it knows.
+        """
+        if len(set(self._delays.values())) < 2 or not newest.keys() >= self._delays.keys():
+            return None
+        ticks = self._ticks
+        return min(newest[s] - delay * ticks for s, delay in self._delays.items()) // ticks
+
+
+def with_static(settings: CellSettings, number: int, delivery: Delivery) -> Delivery:
+    """``delivery`` as the first one of cell ``number``: static relations come with it."""
+    router = Router(settings.query, settings.placement)
+    first = Delivery(dict(delivery.newest), dict(delivery.chunks))
+    for source, chunk in settings.static.items():
+        rows = from_chunk(chunk).combine_chunks()
+        columns = {name: _whole(rows.column(name)) for name in rows.column_names}
+        for share in router.route(source, columns, len(rows)):
+            if number in share.cells:
+                mine = rows if share.rows is None else rows.take(pa.array(share.rows))
+                first.add(source, None, to_chunk(mine))
+    return first
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)

@@ -1,0 +1,266 @@
+"""``penstock.spark.join``: DataFrames in, the DataFrame of results out.
+
+::
+
+    source A ─► route and pack ─┐
+    source B ─► route and pack ─┼─► union ─► by cell: one engine ─► unpack ─► results
+    source C ─► route and pack ─┘
+
+Only packed rows are shuffled, a few for each cell and batch (:mod:`penstock.spark.packing`). On
+streams the middle is a stateful operator that keeps the engine's state in Spark's checkpoints
+(:mod:`penstock.spark.cell_processor`); one micro-batch is one push, if it brings any row at all.
+On batch DataFrames it is a grouped map: everything is one push, then ``finish()``, so DSTREAM gives
+all results that die at all, nothing is late, and RSTREAM is the answer at the end.
+
+Static relations are batch DataFrames in both cases. They are read when ``join`` is called and
+carried to the cells; a query that restarts from a checkpoint goes on with the rows it started with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.engine.checkpoint import fingerprint as query_fingerprint
+from penstock.engine.engine import Engine
+from penstock.engine.options import milliseconds
+from penstock.errors import InputError, OptionError
+from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
+from penstock.spark.arrow_types import answer_schema, arrow_schema, check_type
+from penstock.spark.cell import Cell, CellSettings, with_static
+from penstock.spark.cell_keys import cell_keys
+from penstock.spark.cell_processor import RESULTS, CellProcessor, packed_results
+from penstock.spark.delivery import Delivery, from_chunk, to_chunk
+from penstock.spark.packing import NO_NEWS, PACKED, Packer
+from penstock.spark.placement import Placement, place
+from penstock.spark.session import check_session
+from penstock.spark.value_hash import VERSION
+
+_DELAY = "spark.watermarkDelayMs"
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def join(
+    query: JoinGraph,
+    frames: Mapping[str, DataFrame],
+    cells: int | Literal["auto"] = "auto",
+    plan: str = "auto",
+    lateness: Any = None,
+    rates: Mapping[str, float] | None = None,
+    **options: Any,
+) -> DataFrame:
+    """The answer to ``query`` over ``frames``, by source.
+
+    >>> results = join(query, {"A": a, "B": b, "C": c})        # doctest: +SKIP
+    >>> results.writeStream.format("parquet").start(folder)    # doctest: +SKIP
+
+    ``cells`` is how many engines share the work at most, by default as many as there are shuffle
+    partitions; :func:`placement_of` tells what becomes of it. ``lateness`` is how far out of order
+    events may be, for all sources or as a dict by source; by default each source has the delay of
+    its ``withWatermark``. ``rates``, tuples per time unit by source, tell which streams are costly
+    to send to several cells. ``options`` are those of :class:`penstock.Engine`.
+
+    A query cannot be restarted from a checkpoint with other cells, rates or lateness, since tuples
+    would be looked for in the wrong cell: this fails in the first batch, with a message.
+    """
+    engine = Engine(query, plan=plan, **options)
+    schemas = _check_frames(query, frames, engine)
+    spark = next(iter(frames.values())).sparkSession
+    placement = placement_of(query, spark, cells, rates)
+    streaming = any(frame.isStreaming for frame in frames.values())
+    if streaming:
+        check_session(spark)
+    moving = {s.source: s for b in query.blocks for s in b.streams if not s.is_static}
+    fixed = [source for source in query.sources if source not in moving]
+    settings = CellSettings(
+        query,
+        placement,
+        str(plan),
+        _delays(query, frames, moving, lateness),
+        {source: _read_static(frames[source], schemas[source]) for source in fixed},
+        options,
+    )
+    keys = tuple(cell_keys(placement.cells))
+    packed = [
+        frames[source]
+        .select(_quoted(schemas[source].names))
+        .mapInArrow(
+            _packing(Packer(query, placement, keys, source, schemas[source], stream.event_time)),
+            PACKED,
+        )
+        for source, stream in moving.items()
+    ]
+    if not packed:
+        raise InputError("all relations of the query are static; a join on Spark needs a stream")
+    united = packed[0]
+    for each in packed[1:]:
+        united = united.unionAll(each)
+    grouped = united.groupBy("cell")
+    if streaming:
+        processor = CellProcessor(settings, keys, _fingerprint(settings))
+        results = grouped.transformWithStateInPandas(processor, RESULTS, "Append", "None")
+    else:
+        results = grouped.applyInArrow(_all_at_once(settings, keys), RESULTS)
+    arrow, schema = answer_schema(query.schema)
+    return results.mapInArrow(_unpacking(arrow), schema)
+
+
+def placement_of(
+    query: JoinGraph,
+    spark: SparkSession,
+    cells: int | Literal["auto"] = "auto",
+    rates: Mapping[str, float] | None = None,
+) -> Placement:
+    """The grid of cells that :func:`join` uses; ``describe()`` puts it into words."""
+    if cells == "auto":
+        cells = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    return place(query, cells, rates)
+
+
+def _check_frames(
+    query: JoinGraph, frames: Mapping[str, DataFrame], engine: Engine
+) -> dict[str, pa.Schema]:
+    """The columns that the query reads of each source, in the types that it was parsed with."""
+    for source in query.sources:
+        if source not in frames:
+            given = ", ".join(frames) or "none"
+            raise InputError(f"the query reads {source!r}, which has no DataFrame; given: {given}")
+    for name in frames:
+        if name not in query.sources:
+            known = ", ".join(query.sources)
+            raise InputError(f"there is a DataFrame for {name!r}, but the query reads: {known}")
+    streams = {s.source: s for block in query.blocks for s in block.streams}
+    modes = {frames[name].isStreaming for name, s in streams.items() if not s.is_static}
+    if len(modes) > 1:
+        batch = next(n for n, s in streams.items() if not s.is_static and not frames[n].isStreaming)
+        raise InputError(
+            f"the DataFrame of {batch} is a batch and others are streams; "
+            "make it a stream, or a static relation: with no window and no event time in the query"
+        )
+    ordered = {n for n, s in streams.items() if not s.is_static and ARRIVAL in frames[n].columns}
+    schemas = {}
+    for name, stream in streams.items():
+        if stream.is_static and frames[name].isStreaming:
+            raise InputError(f"{name} is static in the query, so its DataFrame must be a batch")
+        found = arrow_schema(frames[name])
+        fields = []
+        for column in engine._intake.sources[name].columns:
+            if column not in found.names:
+                have = ", ".join(found.names)
+                raise InputError(
+                    f"the DataFrame of {name} has no column {column!r}; its columns are: {have}"
+                )
+            declared = stream.schema.field(column).type
+            check_type(name, column, found.field(column).type, declared)
+            fields.append(pa.field(column, declared))
+        if query.by_rows and not stream.is_static:
+            fields += _order_of(stream, found, bool(ordered), [f.name for f in fields])
+        schemas[name] = pa.schema(fields)
+    return schemas
+
+
+def _order_of(
+    stream: Stream, found: pa.Schema, by_arrival: bool, chosen: list[str]
+) -> list[pa.Field]:
+    """The column that puts the rows of a ROWS window in order, if it is not there already."""
+    if by_arrival and ARRIVAL not in found.names:
+        raise InputError(
+            f"the DataFrame of {stream.source} has no column {ARRIVAL!r}, but others do: "
+            "give it to all or to none"
+        )
+    if not by_arrival and stream.event_time is None:
+        raise InputError(
+            f"the DataFrame of {stream.source} has neither a column {ARRIVAL!r} nor an event time "
+            "to put its rows in order"
+        )
+    return [found.field(ARRIVAL)] if by_arrival and ARRIVAL not in chosen else []
+
+
+def _delays(
+    query: JoinGraph,
+    frames: Mapping[str, DataFrame],
+    moving: Mapping[str, Stream],
+    lateness: Any,
+) -> dict[str, int]:
+    """The lateness of each source in milliseconds; empty if none was given."""
+    if query.by_rows:
+        return {}
+    if isinstance(lateness, Mapping):
+        unknown = set(lateness) - set(moving)
+        if unknown:
+            raise OptionError(f"lateness is given for {min(unknown)!r}, which is no stream")
+        given = {source: milliseconds("lateness", each) for source, each in lateness.items()}
+    elif lateness is not None:
+        given = dict.fromkeys(moving, milliseconds("lateness", lateness))
+    else:
+        given = {
+            source: frames[source].schema[stream.event_time].metadata.get(_DELAY)
+            for source, stream in moving.items()
+            if stream.event_time is not None
+        }
+    known = {source: delay for source, delay in given.items() if delay is not None}
+    return {source: known.get(source, 0) for source in moving} if known else {}
+
+
+def _read_static(frame: DataFrame, schema: pa.Schema) -> bytes:
+    rows = frame.select(_quoted(schema.names)).toArrow()
+    return to_chunk(rows.cast(schema))
+
+
+def _quoted(names: list[str]) -> list[str]:
+    """Column names as Spark takes them, whatever is in them."""
+    return ["`" + name.replace("`", "``") + "`" for name in names]
+
+
+def _fingerprint(settings: CellSettings) -> str:
+    """Tells apart what must not share a checkpoint: another query, placement or lateness."""
+    placement = settings.placement
+    grid = [(d.share, str(d)) for d in placement.dimensions]
+    parts = [query_fingerprint(settings.query), VERSION, grid, sorted(settings.delays.items())]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def _packing(packer: Packer) -> Callable[[Batches], Batches]:
+    def pack(batches: Batches) -> Batches:
+        context = TaskContext.get()
+        return packer.pack(batches, context.partitionId() if context else 0)
+
+    return pack
+
+
+def _unpacking(schema: pa.Schema) -> Callable[[Batches], Batches]:
+    def unpack(batches: Batches) -> Batches:
+        for batch in batches:
+            for chunk in batch.column("chunk"):
+                yield from from_chunk(chunk.as_buffer()).cast(schema).to_batches()
+
+    return unpack
+
+
+def _all_at_once(
+    settings: CellSettings, keys: tuple[int, ...]
+) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    """One push of everything, and ``finish()``."""
+    numbers = {key: number for number, key in enumerate(keys)}
+
+    def answer(key: tuple[pa.Scalar, ...], packed: pa.Table) -> pa.Table:
+        order = [("source", "ascending"), ("partition", "ascending"), ("sequence", "ascending")]
+        delivery = Delivery()
+        for row in packed.sort_by(order).to_pylist():
+            newest = None if row["newest"] == NO_NEWS else row["newest"]
+            delivery.add(settings.query.sources[row["source"]], newest, row["chunk"])
+        cell = Cell(settings, settings.engine())
+        results = [
+            cell.push(with_static(settings, numbers[key[0].as_py()], delivery)),
+            cell.finish(),
+        ]
+        chunks = [chunk for table in results for chunk in packed_results(table)]
+        return pa.table({"chunk": pa.array(chunks, pa.binary())})
+
+    return answer

@@ -1,0 +1,105 @@
+"""Packing: rows of one source in, one chunk per cell and batch out.
+
+For each Arrow batch, every cell gets one packed row: the chunk of its rows, if it has any, and the
+newest event time of the batch in any case, since all cells share one clock. A chunk that goes to
+several cells is made once. ``partition`` and ``sequence`` put the chunks of a micro-batch into one
+order, the same whenever a task is run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import InputError
+from penstock.query.join_graph import JoinGraph
+from penstock.spark.delivery import to_chunk
+from penstock.spark.placement import Placement
+from penstock.spark.router import Router
+
+NO_NEWS = -(2**63)
+"""In place of the newest event time where there is none: pandas has no integers with NULL."""
+
+PACKED = "cell INT, source INT, partition INT, sequence INT, newest BIGINT, chunk BINARY"
+"""The columns of packed rows, as Spark has them."""
+
+_SCHEMA = pa.schema(
+    [
+        ("cell", pa.int32()),
+        ("source", pa.int32()),
+        ("partition", pa.int32()),
+        ("sequence", pa.int32()),
+        ("newest", pa.int64()),
+        ("chunk", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Packer:
+    """Packs the rows of ``source``, whose columns are to be of the types in ``schema``."""
+
+    query: JoinGraph
+    placement: Placement
+    keys: tuple[int, ...]
+    """The key of each cell."""
+    source: str
+    schema: pa.Schema
+    event_time: str | None
+
+    def pack(self, batches: Iterable[pa.RecordBatch], partition: int) -> Iterator[pa.RecordBatch]:
+        """The packed rows of ``batches``, which are all rows of ``partition``."""
+        router = Router(self.query, self.placement)
+        number = self.query.sources.index(self.source)
+        for sequence, batch in enumerate(batches):
+            if not batch.num_rows:
+                continue
+            columns = self._conformed(batch)
+            chunks: list[bytes | None] = [None] * len(self.keys)
+            whole = pa.RecordBatch.from_arrays(list(columns.values()), schema=self.schema)
+            for share in router.route(self.source, columns, batch.num_rows):
+                rows = whole if share.rows is None else whole.take(pa.array(share.rows))
+                chunk = to_chunk(rows)
+                for cell in share.cells:
+                    chunks[cell] = chunk
+            count = len(self.keys)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array(self.keys, pa.int32()),
+                    pa.array([number] * count, pa.int32()),
+                    pa.array([partition] * count, pa.int32()),
+                    pa.array([sequence] * count, pa.int32()),
+                    pa.array([self._newest(columns)] * count, pa.int64()),
+                    pa.array(chunks, pa.binary()),
+                ],
+                schema=_SCHEMA,
+            )
+
+    def _conformed(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+        columns = {}
+        for field in self.schema:
+            column = batch.column(field.name)
+            if column.type != field.type:
+                try:
+                    column = column.cast(field.type)
+                except pa.ArrowInvalid as problem:
+                    raise InputError(
+                        f"column {field.name!r} of {self.source} does not fit its type in the "
+                        f"query, {field.type}: {problem}"
+                    ) from None
+            columns[field.name] = column
+        return columns
+
+    def _newest(self, columns: Mapping[str, pa.Array]) -> int:
+        """The newest event time in ticks."""
+        if self.event_time is None or self.query.by_rows:
+            return NO_NEWS
+        newest = pc.max(columns[self.event_time])
+        if not newest.is_valid:
+            return NO_NEWS
+        if pa.types.is_timestamp(newest.type):
+            return int(newest.cast(pa.timestamp(self.query.time_unit, newest.type.tz)).value)
+        return int(newest.as_py()) * self.query.ticks_per_millisecond

@@ -1,0 +1,179 @@
+"""Placement: every result in exactly one cell, and all cells together give the oracle's answer."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+from case_deliveries import deliveries_of, settings_of
+
+import penstock
+from penstock.errors import OptionError
+from penstock.spark.cell import Cell, with_static
+from penstock.spark.placement import Placement, place
+from penstock.spark.router import Router
+from penstock.spark.shares import best_shares
+from penstock.spark.value_hash import value_hashes
+from penstock.testing import Case, Knobs, Oracle, difference, generate, rows_of
+from penstock.testing.compare import inexact_columns
+
+KNOBS = Knobs(streams=(2, 4)).without(["watermark", "watermark ahead"])
+SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])
+
+
+def parse(text: str) -> penstock.JoinGraph:
+    return penstock.parse(text, schemas=dict.fromkeys("ABCR", SCHEMA))
+
+
+def run_in_cells(case: Case, placement: Placement) -> list[list[tuple[object, ...]]]:
+    """The rows of each push and of ``finish()``, of one engine per cell and no Spark."""
+    graph = case.graph()
+    settings = settings_of(case, graph, placement)
+    cells = [Cell(settings, settings.engine()) for _ in range(placement.cells)]
+    answers = []
+    for push, deliveries in enumerate(deliveries_of(case, graph, placement)):
+        rows: list[tuple[object, ...]] = []
+        for number, (cell, delivery) in enumerate(zip(cells, deliveries, strict=True)):
+            whole = with_static(settings, number, delivery) if push == 0 else delivery
+            rows += rows_of(cell.push(whole))
+        answers.append(rows)
+    return [*answers, [row for cell in cells for row in rows_of(cell.finish())]]
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_cells_give_the_oracles_answer(block: int) -> None:
+    chance = random.Random(block)
+    cut = 0
+    for number in range(15):
+        case = generate(1_000 * block + number, KNOBS)
+        graph = case.graph()
+        rates = {source: chance.choice([1.0, 10.0, 100.0]) for source in graph.sources}
+        placement = place(graph, chance.choice([2, 3, 4, 7, 12]), rates)
+        cut += placement.cells > 1
+        oracle = Oracle(graph, case.lateness)
+        found = run_in_cells(case, placement)
+        expected = [*(oracle.push(p) for p in case.pushes), oracle.finish()]
+        for push, (rows, wanted) in enumerate(zip(found, expected, strict=True)):
+            wrong = difference(rows, wanted, inexact_columns(graph))
+            assert wrong is None, f"push {push}\n{placement.describe()}\n{wrong}\n{case}"
+    assert cut >= 3
+
+
+def test_one_common_key_is_plain_hash_partitioning() -> None:
+    query = parse(
+        "SELECT A.id AS a FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS], C [RANGE 9 SECONDS] "
+        "WHERE A.x = B.x AND B.x = C.y"
+    )
+    placement = place(query, 7)
+    assert placement.cells == 7
+    assert set(placement.replicas.values()) == {1}
+    assert placement.describe() == (
+        "7 cells: 7\n  7 by A.x = B.x = C.y\n  each tuple of A to one, B to one, C to one"
+    )
+
+
+def test_a_chain_is_a_grid_that_depends_on_the_rates() -> None:
+    query = parse(
+        "SELECT A.id AS a FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS], C [RANGE 9 SECONDS] "
+        "WHERE A.x = B.x AND B.y = C.y"
+    )
+    assert [d.share for d in place(query, 4).dimensions] == [2, 2]
+    rare = place(query, 4, {"A": 1.0, "B": 100.0, "C": 100.0})
+    assert [str(d) for d in rare.dimensions] == ["B.y = C.y"]
+    assert rare.replicas == {"A": 4, "B": 1, "C": 1}
+
+
+def test_a_theta_join_has_random_coordinates() -> None:
+    query = parse("SELECT A.id AS a FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS] WHERE A.x < B.x")
+    placement = place(query, 4, {"A": 100.0, "B": 1.0})
+    assert [str(d) for d in placement.dimensions] == ["random A"]
+    assert placement.replicas == {"A": 1, "B": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT A.id AS a FROM A [ROWS 5], B [ROWS 5] WHERE A.x = B.x", "ROWS windows"),
+        (
+            "SELECT A.x AS x FROM A [RANGE 1 SECOND] EXCEPT "
+            "SELECT B.x AS x FROM B [RANGE 1 SECOND]",
+            "EXCEPT",
+        ),
+        (
+            "SELECT COUNT(*) AS n FROM A [RANGE 1 SECOND], B [RANGE 1 SECOND] WHERE A.x = B.x",
+            "without GROUP BY",
+        ),
+        (
+            "SELECT A.y AS y, COUNT(*) AS n FROM A [RANGE 1 SECOND], B [RANGE 1 SECOND] "
+            "WHERE A.x = B.x GROUP BY A.y",
+            "in GROUP BY",
+        ),
+        (
+            "SELECT a.id AS a FROM A [RANGE 1 SECOND] AS a, A [RANGE 1 SECOND] AS b "
+            "WHERE a.x = b.y",
+            "twice",
+        ),
+    ],
+)
+def test_one_cell_where_results_depend_on_each_other(text: str, reason: str) -> None:
+    placement = place(parse(text), 4)
+    assert placement.cells == 1
+    assert placement.describe().startswith("1 cell: ")
+    assert reason in placement.describe()
+
+
+def test_a_group_that_is_joined_by_is_cut() -> None:
+    query = parse(
+        "SELECT B.x AS x, COUNT(*) AS n FROM A [RANGE 1 SECOND], B [RANGE 1 SECOND] "
+        "WHERE A.x = B.x GROUP BY B.x"
+    )
+    assert place(query, 4).cells == 4
+
+
+def test_a_self_join_by_one_column_is_cut() -> None:
+    query = parse(
+        "SELECT a.id AS a FROM A [RANGE 1 SECOND] AS a, A [RANGE 1 SECOND] AS b WHERE a.x = b.x"
+    )
+    assert place(query, 4).cells == 4
+
+
+def test_equal_values_have_equal_hashes() -> None:
+    nan, other_nan = float("nan"), -float("nan")
+    hashes, _ = value_hashes(pa.array([0.0, -0.0, nan, other_nan, 1.0]))
+    assert hashes[0] == hashes[1]
+    assert hashes[2] == hashes[3]
+    assert hashes[0] != hashes[4]
+    plain, _ = value_hashes(pa.array(["a", None, "ä", "a" * 40]))
+    sliced, valid = value_hashes(pa.array(["z", "a", None, "ä", "a" * 40]).slice(1))
+    assert valid is not None
+    assert valid.tolist() == [True, False, True, True]
+    assert plain[valid].tolist() == sliced[valid].tolist()
+    coded, _ = value_hashes(pa.array(["a", None, "ä", "a" * 40]).dictionary_encode())
+    assert coded[valid].tolist() == plain[valid].tolist()
+
+
+def test_routing_never_changes() -> None:
+    """These cells are in checkpoints: a change needs a new ``value_hash.VERSION``."""
+    query = parse("SELECT A.id AS a FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS] WHERE A.x = B.x")
+    router = Router(query, place(query, 4))
+    columns = {name: pa.array(range(8)) for name in SCHEMA.names}
+    shares = router.route("A", columns, 8)
+    cells = {int(row): s.cells[0] for s in shares if s.rows is not None for row in s.rows}
+    assert [cells[row] for row in range(8)] == [3, 1, 2, 1, 2, 2, 0, 3]
+
+
+def test_shares_are_near_the_wanted_number() -> None:
+    chain = [frozenset("AB"), frozenset("BC")]
+    rates = dict.fromkeys("ABC", 1.0)
+    assert best_shares(chain, rates, 1) == (1, 1)
+    assert sorted(best_shares(chain, rates, 7)) == [2, 3]
+    assert sorted(best_shares(chain, rates, 64)) == [8, 8]
+
+
+def test_options_are_checked() -> None:
+    query = parse("SELECT A.id AS a FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS] WHERE A.x = B.x")
+    with pytest.raises(OptionError, match="cells is a number of 1 or more"):
+        place(query, 0)
+    with pytest.raises(OptionError, match="'Z', which the query does not read"):
+        place(query, 2, {"Z": 1.0})

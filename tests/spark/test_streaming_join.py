@@ -1,0 +1,130 @@
+"""The join on Spark gives the oracle's answer: any cells, several batches, restarts."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from spark_case import SparkCase, cases
+
+import penstock
+import penstock.spark
+from penstock.spark.placement import place
+from penstock.testing import Case, Oracle, difference
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+def is_cut(case: Case, cells: int) -> bool:
+    """Whether ``case`` runs in several cells, if it is of a kind that can, and several batches."""
+    query = case.graph()
+    in_one = query.by_rows or bool(query.minus) or cells == 1
+    return len(case.pushes) >= 3 and (in_one or place(query, cells).cells > 1)
+
+
+@pytest.mark.parametrize(
+    ("features", "cells"),
+    [
+        (("lateness", "splits"), 2),
+        (("theta", "splits"), 4),
+        (("self-join", "splits"), 7),
+        (("static", "key types"), 2),
+        (("except", "lateness"), 4),
+        (("group by", "splits"), 7),
+        (("rows", "splits"), 4),
+        (("dstream", "splits"), 2),
+        (("rstream", "splits"), 1),
+        (("key types", "late"), 7),
+    ],
+    ids=lambda value: "-".join(value).replace(" ", "_") if isinstance(value, tuple) else str(value),
+)
+def test_the_oracles_answer_across_a_restart(
+    features: tuple[str, ...], cells: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    case = SparkCase(next(c for c in cases(*features) if is_cut(c, cells)), tmp_path, spark)
+    assert len(case.case.pushes) >= 3
+    case.write(2)
+    case.run(cells)
+    case.write(len(case.case.pushes))
+    case.run(cells)
+    case.check(case.results(), case.expected())
+
+
+@pytest.mark.parametrize(
+    ("features", "cells"), [(("late",), 4), (("static",), 3), (("dstream", "group by"), 2)]
+)
+def test_batch_frames_are_one_push(
+    features: tuple[str, ...], cells: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    case = SparkCase(next(cases(*features, pushes=1, start=100)), tmp_path, spark)
+    case.write(1)
+    oracle_rows = case.case.expected()
+    found = case.join(cells, streaming=False).toArrow()
+    case.check(found, [row for rows in oracle_rows for row in rows])
+
+
+def test_watermarks_that_differ_from_stream_to_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """The watermark is Spark's: the least of newest event time minus delay."""
+    chance = random.Random(5)
+    schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("x", pa.float64())])
+    delays, lead = {"A": 40_000, "B": 2_000}, {"A": 38, "B": 0}
+    pushes: list[dict[str, pa.Table]] = []
+    for number in range(4):
+        push = {}
+        for source in delays:
+            rows: list[tuple[Any, ...]] = [
+                (
+                    100 * number + i,
+                    1_000_000 * (30 * number + lead[source] + chance.randint(-70, 30)),
+                    chance.choice([0.0, -0.0, float("nan"), 1.5, None]),
+                )
+                for i in range(30)
+            ]
+            columns = [
+                pa.array(c, t) for c, t in zip(zip(*rows, strict=True), schema.types, strict=True)
+            ]
+            push[source] = pa.Table.from_arrays(columns, schema=schema)
+            file = tmp_path / source / f"{number}.parquet"
+            file.parent.mkdir(exist_ok=True)
+            pq.write_table(push[source], file)
+            os.utime(file, (1_700_000_000 + 10 * number,) * 2)
+        pushes.append(push)
+    frames = {
+        source: spark.readStream.schema("id BIGINT, ts TIMESTAMP, x DOUBLE")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(tmp_path / source))
+        .withWatermark("ts", f"{delay} milliseconds")
+        for source, delay in delays.items()
+    }
+    query = penstock.parse(
+        "SELECT A.id AS a, B.id AS b, A.ts AS ts FROM A [RANGE 20 SECONDS], B [RANGE 20 SECONDS] "
+        "WHERE A.x = B.x",
+        schemas={source: penstock.spark.arrow_schema(frame) for source, frame in frames.items()},
+    )
+    running = (
+        penstock.spark.join(query, frames, cells=3)
+        .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "results"), format="parquet")
+    )
+    running.awaitTermination()
+    newest = dict.fromkeys(delays, 0)
+    oracle = Oracle(query, max(delays.values()))
+    expected = []
+    for push in pushes:
+        for source, batch in push.items():
+            times = batch.column("ts").cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+            newest[source] = max(newest[source], *times.to_pylist())
+        watermark = min(newest[source] - delay for source, delay in delays.items())
+        expected += oracle.push(push, watermark)
+    assert sum(oracle.late.values()) > 5
+    found = spark.read.parquet(str(tmp_path / "results")).toArrow()
+    rows = list(zip(*(found.column(i).to_pylist() for i in (0, 1)), strict=True))
+    assert difference(rows, [row[:2] for row in expected]) is None
+    assert found.schema.field("ts").type.tz is not None
