@@ -5,7 +5,7 @@ one tuple of one stream. Large batches run through the whole input. Small ones s
 ones have filled the windows, and go on for a given time.
 
 CPU seconds are counted around pushes only, not around cutting the input into batches. Kernels are
-loaded before by a run on a few rows.
+loaded before by a run on the first rows.
 """
 
 from __future__ import annotations
@@ -115,6 +115,9 @@ def _filled(workload: Workload) -> int:
 
 
 def _load_kernels(query: Any, plan: str, tables: dict[str, pa.RecordBatch]) -> None:
+    """Let windows fill, grow, give results and expire once, so that every kernel is loaded."""
     engine = penstock.Engine(query, plan=plan)
-    for push in _pushes(tables, 50, 0, 200):
-        engine.push(push)
+    for batch in (50, 5_000):
+        for push in _pushes(tables, batch, 0, 4 * batch):
+            engine.push(push)
+    engine.push({}, watermark=1 << 40)
