@@ -67,7 +67,7 @@ class Oracle:
 
     def __init__(self, graph: JoinGraph, lateness: int | None = None) -> None:
         if (graph.is_grouped and graph.minus) or any(block.is_grouped for block in graph.minus):
-            raise NotImplementedError("EXCEPT together with GROUP BY has no meaning yet")
+            raise InputError("EXCEPT together with GROUP BY has no meaning: the parser refuses it")
         self.graph = graph
         self.lateness = lateness
         self.now: Instant = BEGINNING
