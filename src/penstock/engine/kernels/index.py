@@ -94,7 +94,7 @@ def _enter(
     distance = (s - head) & numbers
     tags = head & ~numbers
     link = distance if tags != 0 else END
-    tags = tags if distance <= s - tail else 0
+    tags = tags if distance <= s - tail else np.int64(0)
     entries[np.uint64(s & mask)] = (link << 32) | (code & _LOW)
     tag = np.int64(np.uint64(1) << tag_of(hashed, shift))
     heads[bucket] = np.uint32((s & numbers) | tags | tag)

@@ -26,6 +26,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from penstock.engine.kernels.index import bucket_of, hash_of, hash_of_wide, tag_of
+from penstock.engine.kernels.lifespan import death_after
 
 Int64s = NDArray[np.int64]
 Uint32s = NDArray[np.uint32]
@@ -133,7 +134,7 @@ def probe(
                 active[1, staying] = older
                 staying += np.uint64(older >= tail)
             walking = staying
-    return np.int64(count)
+    return int(count)
 
 
 @njit(cache=True)
@@ -180,7 +181,7 @@ def probe_keys(
                 active[1, staying] = older
                 staying += np.uint64(older >= tail)
             walking = staying
-    return np.int64(count)
+    return int(count)
 
 
 @njit(cache=True)
@@ -196,9 +197,27 @@ def live_together(
     """Bring births up and deaths down to those of ``rows``; a row below the tail is gone."""
     for i in range(rows.shape[0]):
         s = rows[i]
-        slot = s & mask
+        slot = np.uint64(s & mask)
         births[i] = max(births[i], row_births[slot])
         deaths[i] = min(deaths[i], row_deaths[slot] if s >= tail else GONE)
+
+
+@njit(cache=True)
+def live_together_for(
+    births: Int64s,
+    deaths: Int64s,
+    rows: Int64s,
+    row_births: Int64s,
+    span: int,
+    mask: int,
+    tail: int,
+) -> None:
+    """As :func:`live_together`, of rows that live for ``span``: their deaths are not looked up."""
+    for i in range(rows.shape[0]):
+        s = rows[i]
+        birth = row_births[np.uint64(s & mask)]
+        births[i] = max(births[i], birth)
+        deaths[i] = min(deaths[i], death_after(birth, span) if s >= tail else GONE)
 
 
 EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL = range(6)
