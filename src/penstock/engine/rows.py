@@ -136,7 +136,6 @@ class Rows:
                 self.tail,
                 start,
                 keys,
-                _AHEAD,
             )
         else:
             narrow = index_kernels.insert_chosen(
@@ -263,7 +262,6 @@ class Rows:
 
 
 _ACTIVE = np.empty((2, 2 * probe.GROUP), np.int64)
-_AHEAD = np.empty((2, 64), np.int64)
 
 
 def probe_all(

@@ -31,6 +31,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from penstock.engine.kernels.prefetch import AHEAD, prefetch
+
 Int64s = NDArray[np.int64]
 Uint32s = NDArray[np.uint32]
 
@@ -109,26 +111,20 @@ def insert(
     tail: int,
     start: int,
     keys: Int64s,
-    ahead: NDArray[np.int64],
 ) -> bool:
     """Put the rows from ``start`` on, with these keys, at the front of their chains.
 
-    Whether all the keys were narrow. The heads of a block are read before any is written: the reads
-    overlap, where writes that miss the cache would queue up. ``ahead`` is working space, two rows.
+    Whether all the keys were narrow.
     """
     n = keys.shape[0]
-    block = ahead.shape[1]
     wide = np.int64(0)
-    for first in range(0, n, block):
-        last = min(first + block, n)
-        for i in range(first, last):
-            key = keys[np.uint64(i)]
-            code = code_of(key)
-            wide |= code ^ key
-            ahead[0, np.uint64(i - first)] = code
-            ahead[1, np.uint64(i - first)] = heads[bucket_of(hash_of(code), shift)]
-        for i in range(first, last):
-            _enter(heads, entries, shift, mask, tail, start + i, ahead[0, np.uint64(i - first)])
+    for i in range(n):
+        later = code_of(keys[np.uint64(min(i + AHEAD, n - 1))])
+        prefetch(heads, bucket_of(hash_of(later), shift))
+        key = keys[np.uint64(i)]
+        code = code_of(key)
+        wide |= code ^ key
+        _enter(heads, entries, shift, mask, tail, start + i, code)
     return bool(wide == 0)
 
 

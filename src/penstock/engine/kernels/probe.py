@@ -16,7 +16,8 @@ is stored later is in the order of births up to a group.
 
 Whether a key passes, a row matches and a chain goes on are coin tosses, so there are no branches:
 everything is written, and the place moves on if it is to stay. What is written is little: a walk is
-two words, the position in the batch with the code, and the row.
+two words, the position in the batch with the code, and the row. What will be read is asked for
+ahead of time (:mod:`~penstock.engine.kernels.prefetch`).
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from penstock.engine.kernels.index import bucket_of, hash_of, hash_of_wide, tag_of
+from penstock.engine.kernels.index import bucket_of, code_of, hash_of, hash_of_wide, tag_of
 from penstock.engine.kernels.lifespan import death_after
+from penstock.engine.kernels.prefetch import AHEAD, prefetch
 
 Int64s = NDArray[np.int64]
 Uint32s = NDArray[np.uint32]
@@ -52,7 +54,10 @@ def _filter(
 
     A wide key is in no narrow index, whatever its code.
     """
+    last = keys.shape[0] - 1
     for i in range(start, stop):
+        later = code_of(keys[np.uint64(min(i + AHEAD, last))])
+        prefetch(heads, bucket_of(hash_of(later), shift))
         key = keys[np.uint64(i)]
         code = np.int64(np.int32(key))
         if code != key:
@@ -68,12 +73,16 @@ def _filter(
 
 
 @njit(cache=True, inline="always")
-def _locate(active: NDArray[np.int64], walking: np.uint64, newest: int, mask: int) -> None:
+def _locate(
+    active: NDArray[np.int64], walking: np.uint64, entries: Int64s, newest: int, mask: int
+) -> None:
     """Turn heads into rows."""
     numbers = 2 * mask + 1
     for k in range(walking):
         at = np.uint64(k)
-        active[1, at] = newest - ((newest - active[1, at]) & numbers)
+        s = newest - ((newest - active[1, at]) & numbers)
+        prefetch(entries, np.uint64(s & mask))
+        active[1, at] = s
 
 
 @njit(cache=True)
@@ -110,7 +119,7 @@ def probe(
         walking = _filter(keys, start, stop, heads, narrow, shift, active, walking)
         if walking < GROUP and stop < n:
             continue
-        _locate(active, walking, newest, mask)
+        _locate(active, walking, entries, newest, mask)
         while walking > 0:
             staying = np.uint64(0)
             for k in range(walking):
@@ -130,6 +139,7 @@ def probe(
                     (np.int32(entry) == np.int32(asked)) & (np.uint64(s - tail) < seen) & (b <= d)
                 )
                 older = s - (entry >> 32)
+                prefetch(entries, np.uint64(max(older, tail) & mask))
                 active[0, staying] = asked
                 active[1, staying] = older
                 staying += np.uint64(older >= tail)
@@ -163,7 +173,7 @@ def probe_keys(
         walking = _filter(keys, start, stop, heads, narrow, shift, active, walking)
         if walking < GROUP and stop < n:
             continue
-        _locate(active, walking, newest, mask)
+        _locate(active, walking, entries, newest, mask)
         while walking > 0:
             staying = np.uint64(0)
             for k in range(walking):
@@ -177,6 +187,7 @@ def probe_keys(
                     (np.int32(entry) == np.int32(asked)) & (np.uint64(s - tail) < seen)
                 )
                 older = s - (entry >> 32)
+                prefetch(entries, np.uint64(max(older, tail) & mask))
                 active[0, staying] = asked
                 active[1, staying] = older
                 staying += np.uint64(older >= tail)
