@@ -47,7 +47,8 @@ class CompositeState:
     def append(self, new: Composites) -> None:
         """Store ``new`` and put it into every index."""
         rows, start, count = self.rows, self.rows.head, len(new)
-        rows.reserve(count)
+        # While both windows fill, their combinations become more with the square of the time.
+        rows.reserve(count, 2 * (len(rows) + count))
         for alias, column in self._ids.items():
             rows.put(column, start, new.ids[alias])
         values = [key_values(keys, new.ids, self._leaves) for keys in self._keys]

@@ -207,7 +207,7 @@ class LeafWindow:
     def append(self, new: Arrival) -> Composites:
         """Add the rows of a push; the delta: those that may be in results."""
         rows, start, count = self.rows, self.rows.head, len(new)
-        rows.reserve(count)
+        rows.reserve(count, 0 if rows.has_room(count) else self._expected(new.births))
         stop = start + count
         deaths = self._deaths(new.births)
         rows.put(BIRTH, start, new.births)
@@ -235,6 +235,20 @@ class LeafWindow:
             births = new.births if new.chosen is None else ring.pick(new.births, new.chosen)
             return Composites({self.stream.alias: ids}, births, deaths)
         return Composites({self.stream.alias: ids}, new.births, deaths)
+
+    def _expected(self, births: Int64s) -> int:
+        """How many rows there will be when the window is full, if ``births`` go on as they do.
+
+        Rows expire after a push, so those of a push come on top.
+        """
+        rows, count = self.rows, len(births)
+        if self._span is None:
+            return 0
+        first = rows.births[rows.tail & rows.mask] if len(rows) else births[0]
+        elapsed = int(births[-1]) - int(first) + 1
+        if not 0 < elapsed < self._span:
+            return 0
+        return (len(rows) + count) * self._span // elapsed + count
 
     def undo(self, head: int) -> None:
         """Take back all rows from ``head`` on, and the deaths that they caused."""

@@ -63,6 +63,8 @@ class Rows:
         self.columns: list[NDArray[Any]] = []
         self.indexes: list[HashIndex] = []
         self._alive_at_check = 0
+        self._expected = 0
+        """For how many rows the ring was made, until the first of them expires."""
         self._swept = 0
         """The head when the heads of expired rows were last cleared from all indexes."""
         if dated:
@@ -99,13 +101,24 @@ class Rows:
         self.indexes.append(index)
         return index
 
-    def reserve(self, count: int) -> None:
-        """Make room for ``count`` more rows."""
+    def has_room(self, count: int) -> bool:
+        """Whether ``count`` more rows fit as it is."""
+        return self.head - self.tail + count <= self.capacity
+
+    def reserve(self, count: int, expected: int = 0) -> None:
+        """Make room for ``count`` more rows.
+
+        ``expected`` is how many rows there may be once the window is full. While it fills, a ring
+        that has to grow grows towards that, since memory that is never copied is never touched
+        twice; but to no more than eight times what is needed now.
+        """
         needed = self.head - self.tail + count
         if needed > self.capacity:
             if needed > index_kernels.LARGEST:
                 raise PenstockError(f"a window or state would hold {needed:,} rows; 2^30 can be")
-            self._resize(1 << (needed - 1).bit_length())
+            wanted = min(max(needed, min(expected, 8 * needed)), index_kernels.LARGEST)
+            self._resize(1 << (wanted - 1).bit_length())
+            self._expected = wanted
         elif self.head + count - self._swept > self.capacity:
             self._sweep()
 
@@ -161,6 +174,7 @@ class Rows:
             index.stop = min(index.stop, head)
         self.head = head
         self.low = self.tail
+        self._expected = 0
 
     def hide_before(self, instant: int) -> None:
         """Let probes skip the oldest rows up to the first that is alive at ``instant``."""
@@ -172,11 +186,13 @@ class Rows:
 
     def advance(self, tail: int) -> None:
         """Let go of the rows before ``tail``."""
-        self.tail, self.low = tail, max(self.low, tail)
+        if tail > self.tail:
+            self.tail, self.low = tail, max(self.low, tail)
+            self._expected = 0
 
     def fit(self) -> None:
         """Give memory back when the ring is much too large."""
-        live = self.head - self.tail
+        live = max(self.head - self.tail, self._expected)
         if self.capacity > SMALLEST and live * 4 < self.capacity:
             self._resize(max(SMALLEST, 1 << max(0, 2 * live - 1).bit_length()))
 

@@ -19,9 +19,15 @@ AnyColumn = NDArray[Any]
 
 @njit(cache=True)
 def put(column: AnyColumn, mask: int, start: int, values: AnyColumn) -> None:
-    """Write ``values`` to the rows from ``start`` on."""
-    for i in range(values.shape[0]):
-        column[(start + i) & mask] = values[i]
+    """Write ``values`` to the rows from ``start`` on: up to the end of the ring, then from its
+    beginning. Two plain loops, which become block copies."""
+    n = values.shape[0]
+    first = start & mask
+    before = min(n, mask + 1 - first)
+    for i in range(before):
+        column[first + i] = values[i]
+    for i in range(before, n):
+        column[i - before] = values[i]
 
 
 @njit(cache=True)
