@@ -19,6 +19,7 @@ from penstock.engine.arrival import SLICE, Arrival, slices_of
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.clock import END, START, Clock
 from penstock.engine.composites import Composites, concatenate
+from penstock.engine.feedback import Feedback
 from penstock.engine.intake import FARTHEST, Batches, Intake
 from penstock.engine.interner import Interner
 from penstock.engine.join_tree import JoinTree
@@ -50,7 +51,7 @@ class Engine:
         self,
         query: JoinGraph,
         plan: str | Plan = "auto",
-        feedback: str = "off",
+        feedback: str | Feedback = "off",
         overload: str = "exact",
         lateness: Any = None,
         limits: Any = None,
@@ -120,7 +121,7 @@ class Engine:
         }
         self._interners.append(interners)
         self._leaves.append(leaves)
-        self._trees.append(JoinTree(root, wiring, leaves, self.options.join))
+        self._trees.append(JoinTree(root, wiring, leaves, self.options.join, self.options.feedback))
 
     # -- the public surface ------------------------------------------------------------------
 
@@ -231,7 +232,8 @@ class Engine:
         marks = [tree.marks() for tree in self._trees]
         try:
             results = [
-                self._join(tree, each) for tree, each in zip(self._trees, arrivals, strict=True)
+                self._join(tree, each, clock.watermark)
+                for tree, each in zip(self._trees, arrivals, strict=True)
             ]
             table = self._output.stage(results, clock)
         except BaseException:
@@ -243,6 +245,8 @@ class Engine:
             raise
         self._broken = True
         self._output.commit(clock.watermark)
+        for tree in self._trees:
+            tree.commit()
         self._clock = clock
         self._newest = newest
         self._place += taken.places
@@ -253,7 +257,7 @@ class Engine:
         self._let_go()
         return table
 
-    def _join(self, tree: JoinTree, arrivals: Mapping[str, Arrival]) -> Composites:
+    def _join(self, tree: JoinTree, arrivals: Mapping[str, Arrival], watermark: int) -> Composites:
         """The new results of a block. A large push is worked off in slices of time.
 
         To the answer it makes no difference; but a slice finds in the states, besides what it
@@ -264,11 +268,11 @@ class Engine:
             filled = [each.births for each in arrivals.values() if len(each)]
             if filled:
                 first, last = min(b[0] for b in filled), max(b[-1] for b in filled)
-                tree.begin_slice(int(first), int(last), sum(map(len, filled)))
+                tree.begin_slice(int(first), int(last), sum(map(len, filled)), watermark)
             return tree.push(arrivals)
         parts = []
         for first, after in itertools.pairwise(cuts):
-            tree.begin_slice(first, after, SLICE)
+            tree.begin_slice(first, after, SLICE, watermark)
             parts.append(
                 tree.push({alias: each.between(first, after) for alias, each in arrivals.items()})
             )
@@ -288,11 +292,11 @@ class Engine:
             for alias, leaf in tree.leaves.items():
                 renumbered = leaf.expire(before)
                 if renumbered is not None:
-                    for state in tree.states:
+                    for state in tree.kept:
                         if alias in state.streams:
                             state.renumber(alias, *renumbered)
                     self._output.renumber(alias, *renumbered)
-            for state in tree.states:
+            for state in tree.kept:
                 state.expire(before)
             for number, interner in interners.items():
                 self._sweep(interner, tree, wiring, number)
@@ -314,7 +318,7 @@ class Engine:
     def _replay(self) -> list[Composites]:
         """Rebuild states from the leaf windows; all living results of each block."""
         for tree in self._trees:
-            tree.begin_slice(START, END, SLICE)
+            tree.begin_slice(START, END, SLICE, START)
         return [
             tree.process({alias: leaf.delta_of_all() for alias, leaf in tree.leaves.items()})
             for tree in self._trees

@@ -31,7 +31,7 @@ GONE = np.int64(-(2**63))
 
 
 @njit(cache=True, inline="always")
-def _start(
+def start_chains(
     keys: Int64s,
     start: int,
     stop: int,
@@ -93,7 +93,7 @@ def probe(
     last = out.shape[1] - 1
     count = 0
     for start in range(0, n, GROUP):
-        walking = _start(
+        walking = start_chains(
             keys, start, min(start + GROUP, n), heads, narrow, shift, mask, tail, newest, active
         )
         while walking > 0:
@@ -139,7 +139,7 @@ def probe_keys(
     last = out.shape[1] - 1
     count = 0
     for start in range(0, n, GROUP):
-        walking = _start(
+        walking = start_chains(
             keys, start, min(start + GROUP, n), heads, narrow, shift, mask, tail, newest, active
         )
         while walking > 0:
