@@ -50,6 +50,10 @@ class CompositeState:
         self._users[keys] = self._users.get(keys, 0) + 1
         return self._keys[keys]
 
+    def users_of(self, keys: tuple[KeyColumn, ...]) -> int:
+        """How many use an index on ``keys``."""
+        return self._users.get(keys, 0)
+
     def release_index(self, keys: tuple[KeyColumn, ...]) -> None:
         """One user less of the index on ``keys``; the last one takes it along."""
         self._users[keys] -= 1

@@ -60,8 +60,14 @@ class Edge:
     """Feeds what comes from ``source`` to a join."""
 
     def __init__(
-        self, node: Node, source: Input, leaves: Mapping[str, LeafWindow], children: Sequence[Edge]
+        self,
+        node: Node,
+        source: Input,
+        leaves: Mapping[str, LeafWindow],
+        children: Sequence[Edge],
+        counts: list[int],
     ) -> None:
+        """``counts`` is the tally of the whole tree; two places at its end are this edge's."""
         self.node = node
         self.streams = node.streams
         self.source = source
@@ -75,9 +81,22 @@ class Edge:
         """What was let in by the push at hand."""
         self.old_head = 0
         """The head of the input before it."""
+        self._counts = counts
+        self._place = len(counts)
+        counts += [0, 0]
         self._leaves = leaves
         self._leaving: list[Guard] = []
         """Guards that were turned off while rows waited."""
+
+    @property
+    def came(self) -> int:
+        """Rows that came from the source since the start."""
+        return self._counts[self._place]
+
+    @property
+    def admitted(self) -> int:
+        """Rows that were let in."""
+        return self._counts[self._place + 1]
 
     @property
     def is_leaf(self) -> bool:
@@ -90,12 +109,19 @@ class Edge:
     @property
     def is_guarded(self) -> bool:
         """Whether any guard is on, or rows still have to be fetched from one that was."""
-        return bool(self._leaving) or any(guard.is_on for guard in self.guards)
+        return self.is_leaving or any(guard.is_on for guard in self.guards)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether rows still have to be fetched from a guard that was turned off."""
+        return bool(self._leaving)
 
     @property
     def kept(self) -> list[CompositeState]:
         """What the edge keeps besides its source."""
-        more: list[CompositeState] = [guard.waiting for guard in self.guards]
+        more: list[CompositeState] = [
+            guard.waiting for guard in self.guards if guard.is_on or len(guard.waiting.rows)
+        ]
         if isinstance(self.input, CompositeState) and self.input is not self.source:
             more.append(self.input)
         return more
@@ -111,6 +137,8 @@ class Edge:
             self.delta = fresh
             if fresh is None:
                 return
+            self._counts[self._place] += len(fresh)
+            self._counts[self._place + 1] += len(fresh)
             if isinstance(self.source, LeafWindow):
                 self.old_head = int(fresh.ids[self.source.stream.alias][0])
             else:
@@ -118,6 +146,7 @@ class Edge:
             return
         passed = self._woken()
         if fresh is not None:
+            self._counts[self._place] += len(fresh)
             admitted = self._pass(fresh, None)
             if len(admitted):
                 passed.append(admitted)
@@ -127,6 +156,7 @@ class Edge:
         self.delta = passed[0] if len(passed) == 1 else _together(passed)
         assert isinstance(self.input, CompositeState)
         self.input.append(self.delta)
+        self._counts[self._place + 1] += len(self.delta)
 
     def _woken(self) -> list[Composites]:
         """Those who have waited and may come in now."""
@@ -160,6 +190,8 @@ class Edge:
         """The push is done."""
         for guard in self.guards:
             guard.waiting.commit()
+        for guard in self._leaving:
+            guard.waiting.clear()
         self._leaving.clear()
 
     def undo(self) -> None:
@@ -184,10 +216,12 @@ class Edge:
         guard.turn_off()
         self._leaving.append(guard)
 
-    def settle(self) -> None:
-        """With no guard left, the consumer of a leaf can probe the window itself again."""
-        if isinstance(self.source, LeafWindow) and self.input is not self.source:
-            self._move_to(self.source)
+    def settle(self) -> bool:
+        """With no guard left, the consumer of a leaf probes the window itself; if that is new."""
+        if self.is_guarded or self.input is self.source:
+            return False
+        self._move_to(self.source)
+        return True
 
     def _move_to(self, target: Input) -> None:
         self.input = target

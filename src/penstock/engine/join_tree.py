@@ -7,7 +7,6 @@ or the new contents (:mod:`penstock.engine.join_operator`).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
 
 from penstock.engine.arrival import Arrival
@@ -16,6 +15,7 @@ from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
 from penstock.engine.edge import Edge, in_order, may_wait_for
 from penstock.engine.feedback import Feedback, Message
+from penstock.engine.feedback_policy import FeedbackPolicy
 from penstock.engine.guard import Guard
 from penstock.engine.join_operator import JoinOperator
 from penstock.engine.join_step import Algorithm
@@ -56,16 +56,26 @@ class JoinTree:
             self._set_guards(root, inputs, [], feedback)
         self.operators: list[JoinOperator] = []
         self.states: list[CompositeState] = []
-        self._top = self._operator(root, inputs, algorithm, None)
         self._inputs = inputs
+        self._top = self._operator(root, inputs, algorithm, None)
+        self.guards = [guard for edge in self.edges for guard in edge.guards]
+        self._policy: FeedbackPolicy | None = None
+        if feedback is not None and feedback.adaptive and self.guards:
+            self._policy = FeedbackPolicy(self.leaves)
+            self._watch(self._policy, self._top, inputs)
+        self.kept: list[CompositeState] = []
+        """Everything that holds leaf rows: states, those who wait, those who were admitted."""
+        self._guarded: list[Edge] = []
+        self._take_stock()
 
     # -- construction ------------------------------------------------------------------------
 
     def _edge(self, node: Node) -> Edge:
         if isinstance(node, Leaf):
-            return Edge(node, self.leaves[node.stream], self.leaves, [])
+            return Edge(node, self.leaves[node.stream], self.leaves, [], self._counts)
         children = [self._edge(each) for each in node.inputs]
-        return Edge(node, CompositeState(node.streams, self.leaves), self.leaves, children)
+        state = CompositeState(node.streams, self.leaves)
+        return Edge(node, state, self.leaves, children, self._counts)
 
     def _in_order_of_visit(self, inputs: list[Edge]) -> Iterator[Edge]:
         for edge in in_order(inputs, self._wiring):
@@ -135,15 +145,18 @@ class JoinTree:
             self.states.append(state)
         return operator
 
-    @functools.cached_property
-    def guards(self) -> list[Guard]:
-        """All guards of all edges."""
-        return [guard for edge in self.edges for guard in edge.guards]
+    def _watch(
+        self, policy: FeedbackPolicy, consumer: JoinOperator | None, inputs: list[Edge]
+    ) -> None:
+        for position, edge in enumerate(inputs):
+            assert consumer is not None
+            for guard in edge.guards:
+                policy.watch(edge, guard, consumer, position)
+            self._watch(policy, edge.producer, edge.children)
 
-    @property
-    def kept(self) -> list[CompositeState]:
-        """Everything that holds leaf rows: states, those who wait, those who were admitted."""
-        return [*self.states, *(each for edge in self.edges for each in edge.kept)]
+    def _take_stock(self) -> None:
+        self.kept = [*self.states, *(each for edge in self.edges for each in edge.kept)]
+        self._guarded = [edge for edge in self.edges if edge.is_guarded]
 
     @property
     def nbytes(self) -> int:
@@ -170,7 +183,7 @@ class JoinTree:
         """
         for operator in self.operators:
             operator.extent = last - first
-        if self.guards:
+        if self._guarded:
             first = min(first, watermark)
         if first < self._hidden:
             self._hidden = START
@@ -211,7 +224,7 @@ class JoinTree:
         self._counts[:] = marks[1]
         del self.messages[marks[2] :]
         self._hidden = START
-        for edge in self.edges:
+        for edge in self._guarded:
             edge.undo()
         for leaf in self.leaves.values():
             leaf.undo(next(heads))
@@ -219,10 +232,18 @@ class JoinTree:
             state.rows.truncate(next(heads))
 
     def commit(self) -> None:
-        """The push is done."""
-        for edge in self.edges:
-            if edge.guards:
-                edge.commit()
+        """The push is done. Guards may be turned on and off now."""
+        if not self.guards:
+            return
+        settled = False
+        for edge in self._guarded:
+            edge.commit()
+            settled |= edge.settle()
+        if self._policy is not None:
+            rows = sum(len(edge.delta) for edge in self.edges if edge.delta is not None)
+            settled |= self._policy.review(rows)
+        if settled:
+            self._take_stock()
 
     def shorten(self, found: Composites) -> None:
         """Bring the deaths of ``found`` down to the present deaths of its leaf rows."""

@@ -157,6 +157,10 @@ class LeafWindow:
         self._users[keys] = self._users.get(keys, 0) + 1
         return self._indexes[keys]
 
+    def users_of(self, keys: tuple[KeyColumn, ...]) -> int:
+        """How many use an index on ``keys``."""
+        return self._users.get(keys, 0)
+
     def release_index(self, keys: tuple[KeyColumn, ...]) -> None:
         """One user less of the index on ``keys``; the last one takes it along."""
         self._users[keys] -= 1
@@ -310,7 +314,10 @@ class LeafWindow:
 
     def delta_of_all(self) -> Composites:
         """All living rows that may be in results, as one delta."""
-        ids = self.visible(self.rows.head)
+        ids = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
+        flags = self.chosen(ids)
+        if flags is not None:
+            ids = ids[flags]
         return Composites(
             {self.stream.alias: ids}, self.rows.take(BIRTH, ids), self.rows.take(DEATH, ids)
         )

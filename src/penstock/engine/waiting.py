@@ -86,6 +86,11 @@ class Waiting(CompositeState):
         living = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
         return int(len(living) - self.rows.take(self._claimed, living).sum())
 
+    def clear(self) -> None:
+        """Nobody waits any more."""
+        self.rows.advance(self.rows.head)
+        self.rows.fit()
+
     def commit(self) -> None:
         """What was claimed is gone for good."""
         self._log.clear()
