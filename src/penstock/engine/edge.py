@@ -145,6 +145,7 @@ class Edge:
                 self.source.append(fresh)
             return
         passed = self._woken()
+        nobody = not passed
         if fresh is not None:
             self._counts[self._place] += len(fresh)
             admitted = self._pass(fresh, None)
@@ -153,7 +154,7 @@ class Edge:
         if not passed:
             self.delta = None
             return
-        self.delta = passed[0] if len(passed) == 1 else _together(passed)
+        self.delta = passed[0] if nobody else _together(passed)
         assert isinstance(self.input, CompositeState)
         self.input.append(self.delta)
         self._counts[self._place + 1] += len(self.delta)
@@ -230,9 +231,11 @@ class Edge:
 
 
 def _together(parts: list[Composites]) -> Composites:
-    return Composites.undated(
-        {stream: np.concatenate([part.ids[stream] for part in parts]) for stream in parts[0].ids}
-    )
+    """All of ``parts``; rows of one stream in ascending order, as joins expect them."""
+    ids = {stream: np.concatenate([part.ids[stream] for part in parts]) for stream in parts[0].ids}
+    if len(ids) == 1:
+        ids = {stream: np.sort(rows) for stream, rows in ids.items()}
+    return Composites.undated(ids)
 
 
 def in_order(inputs: Sequence[Edge], wiring: Wiring) -> list[Edge]:

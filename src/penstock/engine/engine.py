@@ -140,21 +140,37 @@ class Engine:
         """No older tuple is expected: in ticks of the query's time unit, None if not known yet."""
         return None if self._clock.watermark == START else self._clock.watermark
 
-    def push(self, batches: Mapping[str, Any], watermark: int | None = None) -> pa.Table:
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns that the query reads of each source."""
+        return {name: source.columns for name, source in self._intake.sources.items()}
+
+    @property
+    def newest(self) -> dict[str, int]:
+        """The newest event time of each source that has been seen, in ticks."""
+        return dict(self._newest)
+
+    def push(
+        self,
+        batches: Mapping[str, Any],
+        watermark: int | None = None,
+        newest: Mapping[str, int] | None = None,
+    ) -> pa.Table:
         """Take in a batch of some or all streams; the results that leave now.
 
         ``watermark`` (in milliseconds) promises that no later push has older events: for hosts
-        that know better than the newest event time seen. Late rows of this push are still judged
-        by the watermark of before.
+        that know better than the newest event time seen. ``newest`` (in ticks) are event times of
+        tuples that other engines have taken in: for hosts that cut streams, since their engines
+        need one clock. Late rows of this push are still judged by the watermark of before.
         """
         self._check_usable()
         late_before = None if self._by_rows else self._clock.watermark
         taken = self._intake.take(batches, late_before, self._place, not self._started)
-        newest = dict(self._newest)
-        for source, instant in taken.newest.items():
-            newest[source] = max(instant, newest.get(source, instant))
-        clock = self._advanced(newest, taken, watermark)
-        table = self._process(taken, clock, newest)
+        seen = dict(self._newest)
+        for source, instant in (*taken.newest.items(), *(newest or {}).items()):
+            seen[source] = max(instant, seen.get(source, instant))
+        clock = self._advanced(seen, taken, watermark)
+        table = self._process(taken, clock, seen)
         self._broken = False
         return table
 

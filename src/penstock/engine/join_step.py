@@ -128,16 +128,22 @@ class JoinStep:
         """
         assert self._index is not None
         keys = key_values(self._left_keys, ids, self._leaves)
-        self._counts[self._probes] += len(keys)
+        count = len(keys)
+        self._counts[self._probes] += count
+        consecutive = _are_consecutive(ids)
         at, row = probe_keys(
             keys,
             self.target.rows,
             self._index,
             bound,
-            len(keys) * self._ratio,
+            count * self._ratio,
+            0 if consecutive is None else int(ids[consecutive][0]),
         )
-        self._learn(len(at), len(keys))
-        found = {stream: ring.pick(rows, at) for stream, rows in ids.items()}
+        self._learn(len(at), count)
+        if consecutive is None:
+            found = {stream: ring.pick(rows, at) for stream, rows in ids.items()}
+        else:
+            found = {consecutive: at}
         found.update(self.target.resolve(row))
         if self._checks and len(at):
             keep = np.ones(len(at), np.bool_)
@@ -236,6 +242,15 @@ class JoinStep:
                 keep,
             )
         return rejected
+
+
+def _are_consecutive(ids: Mapping[str, Int64s]) -> str | None:
+    """The stream if there is but one and its rows, which ascend, have no gaps: positions plus the
+    first row are rows then."""
+    if len(ids) > 1:
+        return None
+    ((stream, rows),) = ids.items()
+    return stream if len(rows) and rows[-1] - rows[0] == len(rows) - 1 else None
 
 
 @dataclass(slots=True)

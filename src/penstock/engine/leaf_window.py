@@ -44,8 +44,7 @@ def date(ids: Mapping[str, Int64s], leaves: Mapping[str, LeafWindow]) -> Composi
     births = np.full(count, lifespan.BEGINNING, np.int64)
     deaths = np.full(count, lifespan.FOREVER, np.int64)
     for stream, rows in ids.items():
-        leaf = leaves[stream].rows
-        probe.live_together(births, deaths, rows, leaf.births, leaf.deaths, leaf.mask, leaf.tail)
+        leaves[stream].bring_together(births, deaths, rows)
     return Composites(ids, births, deaths)
 
 
@@ -305,6 +304,16 @@ class LeafWindow:
     def lifespans(self, rows: Int64s) -> tuple[Int64s, Int64s]:
         """Births and deaths of ``rows``."""
         return self.rows.take(BIRTH, rows), self.rows.take(DEATH, rows)
+
+    def bring_together(self, births: Int64s, deaths: Int64s, rows: Int64s) -> None:
+        """Bring ``births`` up and ``deaths`` down to those of ``rows``."""
+        own = self.rows
+        if self._span is not None:
+            probe.live_together_for(
+                births, deaths, rows, own.births, self._span, own.mask, own.tail
+            )
+        else:
+            probe.live_together(births, deaths, rows, own.births, own.deaths, own.mask, own.tail)
 
     def shorten_by_id(self, found: Composites) -> None:
         """Bring deaths of ``found`` down to the present deaths of its rows of this stream."""

@@ -75,7 +75,8 @@ class _Table:
         if len(results) == 0:
             return self._empty
         if not ring.is_sorted(instants):
-            results = results.pick(np.argsort(instants, kind="stable"))
+            order = np.argsort(instants, kind="stable")
+            results = Composites.undated(results.ids).pick(order)
         return pa.Table.from_arrays(self._project(results), schema=self._schema)
 
 

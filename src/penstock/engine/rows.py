@@ -29,8 +29,8 @@ SMALLEST = 64
 class HashIndex:
     """Chains of rows by the bucket of their key (:mod:`penstock.engine.kernels.index`)."""
 
-    heads: NDArray[np.int32]
-    entries: NDArray[np.int32]
+    heads: NDArray[np.uint32]
+    entries: NDArray[np.int64]
     shift: int
     narrow: bool = True
     """Whether every key so far fits into 32 bits, so that a match needs no second look."""
@@ -40,8 +40,8 @@ class HashIndex:
     @classmethod
     def of(cls, capacity: int) -> HashIndex:
         return cls(
-            np.zeros(capacity, np.int32),
-            np.full(2 * capacity, index_kernels.ABSENT, np.int32),
+            np.zeros(capacity, np.uint32),
+            np.full(capacity, index_kernels.ABSENT, np.int64),
             65 - capacity.bit_length(),
         )
 
@@ -63,6 +63,8 @@ class Rows:
         self.columns: list[NDArray[Any]] = []
         self.indexes: list[HashIndex] = []
         self._alive_at_check = 0
+        self._swept = 0
+        """The head when the heads of expired rows were last cleared from all indexes."""
         if dated:
             self.add_column(np.int64)
             self.add_column(np.int64)
@@ -108,6 +110,13 @@ class Rows:
             if needed > index_kernels.LARGEST:
                 raise PenstockError(f"a window or state would hold {needed:,} rows; 2^30 can be")
             self._resize(1 << (needed - 1).bit_length())
+        elif self.head + count - self._swept > self.capacity:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        for index in self.indexes:
+            index_kernels.sweep(index.heads, self.mask, self.tail, self.head - 1)
+        self._swept = self.head
 
     def put(self, column: int, start: int, values: NDArray[Any]) -> None:
         """Write ``values`` into ``column`` from row ``start`` on."""
@@ -124,11 +133,25 @@ class Rows:
         """Put the rows from ``start`` on into ``index``, or those at the positions ``chosen``."""
         if chosen is None:
             narrow = index_kernels.insert(
-                index.heads, index.entries, index.shift, self.mask, start, keys, _AHEAD
+                index.heads,
+                index.entries,
+                index.shift,
+                self.mask,
+                self.tail,
+                start,
+                keys,
+                _AHEAD,
             )
         else:
             narrow = index_kernels.insert_chosen(
-                index.heads, index.entries, index.shift, self.mask, start, keys, chosen
+                index.heads,
+                index.entries,
+                index.shift,
+                self.mask,
+                self.tail,
+                start,
+                keys,
+                chosen,
             )
         index.stop = start + len(keys)
         if not narrow:
@@ -154,12 +177,7 @@ class Rows:
 
     def advance(self, tail: int) -> None:
         """Let go of the rows before ``tail``."""
-        first, self.tail, self.low = self.tail, tail, max(self.low, tail)
-        if tail > first:
-            for index in self.indexes:
-                index_kernels.forget(
-                    index.heads, index.entries, index.shift, self.mask, first, self.tail
-                )
+        self.tail, self.low = tail, max(self.low, tail)
 
     def fit(self) -> None:
         """Give memory back when the ring is much too large."""
@@ -170,10 +188,7 @@ class Rows:
     def keep_only(self, rows: Int64s) -> None:
         """Renumber: the given rows (ascending) become the rows from the present head on."""
         kept = [ring.take(column, self.mask, rows) for column in self.columns]
-        slots = 2 * (rows & self.mask)
-        saved = [
-            np.stack([i.entries[slots], i.entries[slots + 1]], axis=1).ravel() for i in self.indexes
-        ]
+        saved = [ring.take(index.entries, self.mask, rows) for index in self.indexes]
         fresh = self._allocate(max(SMALLEST, 1 << max(0, 2 * len(rows) - 1).bit_length()))
         self.tail = self.low = self.head
         self.head += len(rows)
@@ -208,25 +223,23 @@ class Rows:
         A large piece is given huge pages by numpy, which makes random access much cheaper.
         """
         types = [column.dtype for column in self.columns]
-        types += [np.dtype(np.int32)] * (2 * len(self.indexes))
-        lengths = [capacity] * len(self.columns) + [capacity, 2 * capacity] * len(self.indexes)
-        sizes = [n * dtype.itemsize for n, dtype in zip(lengths, types, strict=True)]
+        types += [np.dtype(np.uint32), np.dtype(np.int64)] * len(self.indexes)
+        sizes = [capacity * dtype.itemsize for dtype in types]
         whole = np.empty(sum(sizes), np.uint8)
         parts = []
         start = 0
         for size, dtype in zip(sizes, types, strict=True):
             parts.append(whole[start : start + size].view(dtype))
             start += size
-        for part in parts:
-            part[:] = 0
-        for part in parts[len(self.columns) + 1 :: 2]:
-            part[:] = index_kernels.ABSENT
+        for heads in parts[len(self.columns) :: 2]:
+            heads[:] = 0
         return capacity, parts
 
     def _adopt(self, capacity: int, parts: list[NDArray[Any]]) -> None:
         """Let columns and indexes, all still empty, live in new memory."""
         self.capacity = capacity
         self.mask = capacity - 1
+        self._swept = self.head
         count = len(self.columns)
         self.columns = parts[:count]
         for number, index in enumerate(self.indexes):
@@ -253,7 +266,7 @@ class Rows:
             )
 
 
-_ACTIVE = np.empty((3, probe.GROUP + 1), np.int64)
+_ACTIVE = np.empty((2, 2 * probe.GROUP), np.int64)
 _AHEAD = np.empty((2, 64), np.int64)
 
 
@@ -297,9 +310,9 @@ def probe_all(
 
 
 def probe_keys(
-    keys: Int64s, rows: Rows, index: HashIndex, bound: int, expected: float
+    keys: Int64s, rows: Rows, index: HashIndex, bound: int, expected: float, offset: int = 0
 ) -> NDArray[np.int64]:
-    """As :func:`probe_all`, by keys alone: a table of two rows."""
+    """As :func:`probe_all`, by keys alone: a table of two rows, position + ``offset`` and row."""
     room = int(1.25 * expected) + 64
     while True:
         out = np.empty((2, room), np.int64)
@@ -313,6 +326,7 @@ def probe_keys(
             rows.low,
             rows.head - 1,
             bound,
+            offset,
             _ACTIVE,
             out,
         )

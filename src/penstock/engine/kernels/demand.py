@@ -11,10 +11,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from penstock.engine.kernels.probe import GROUP, start_chains
+from penstock.engine.kernels.probe import GROUP, filter_keys, locate
 
 Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
+Uint32s = NDArray[np.uint32]
 UInt64s = NDArray[np.uint64]
 Bools = NDArray[np.bool_]
 
@@ -25,8 +25,8 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 @njit(cache=True)
 def exists(
     keys: Int64s,
-    heads: Int32s,
-    entries: Int32s,
+    heads: Uint32s,
+    entries: Int64s,
     narrow: bool,
     shift: int,
     mask: int,
@@ -38,32 +38,35 @@ def exists(
     """Set ``found`` where a row from ``tail`` on has the key; how many are found.
 
     If the index is not ``narrow``, equal codes count as equal keys: yes by mistake, never no.
+    ``active`` is working space as for a probe.
     """
     n = keys.shape[0]
-    count = 0
+    count = np.uint64(0)
+    walking = np.uint64(0)
     for i in range(n):
         found[i] = False
     for start in range(0, n, GROUP):
-        walking = start_chains(
-            keys, start, min(start + GROUP, n), heads, narrow, shift, mask, tail, newest, active
-        )
+        stop = min(start + GROUP, n)
+        walking = filter_keys(keys, start, stop, heads, narrow, shift, active, walking)
+        if walking < GROUP and stop < n:
+            continue
+        locate(active, walking, newest, mask)
         while walking > 0:
-            staying = 0
+            staying = np.uint64(0)
             for k in range(walking):
-                i = active[0, k]
-                s = active[1, k]
-                slot = s & mask
-                code = active[2, k]
-                equal = np.int64(entries[2 * slot]) == code
-                found[i] |= equal
-                count += equal
-                link = np.int64(entries[2 * slot + 1])
-                active[0, staying] = i
-                active[1, staying] = s - link
-                active[2, staying] = code
-                staying += (not equal) & (link > 0) & (s - link >= tail)
+                asked = active[0, np.uint64(k)]
+                s = active[1, np.uint64(k)]
+                entry = entries[np.uint64(s & mask)]
+                equal = (np.int32(entry) == np.int32(asked)) & (s >= tail)
+                at = np.uint64(asked >> 32)
+                found[at] |= equal
+                count += np.uint64(equal)
+                older = s - (entry >> 32)
+                active[0, staying] = asked
+                active[1, staying] = older
+                staying += np.uint64((not equal) & (older >= tail))
             walking = staying
-    return count
+    return int(count)
 
 
 @njit(cache=True)

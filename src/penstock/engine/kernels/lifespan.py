@@ -18,14 +18,20 @@ FOREVER = np.int64(2**63 - 1)
 BEGINNING = np.int64(-(2**63) + 1)
 
 
+@njit(cache=True, inline="always")
+def death_after(birth: int, span: int) -> np.int64 | int:
+    """``birth + span``, which stops at the end of time instead of overflowing."""
+    return birth + span if birth <= FOREVER - 1 - span else FOREVER - 1
+
+
 @njit(cache=True)
 def _after(births: Int64s, span: int, out: Int64s) -> None:
     for i in range(births.shape[0]):
-        out[i] = births[i] + span if births[i] <= FOREVER - 1 - span else FOREVER - 1
+        out[i] = death_after(births[i], span)
 
 
 def after(births: Int64s, span: int) -> Int64s:
-    """``births + span``, which stops at the end of time instead of overflowing."""
+    """:func:`death_after` each of ``births``."""
     out = np.empty(births.shape[0], np.int64)
     _after(births, span, out)
     return out

@@ -9,9 +9,14 @@ Inside an mjoin most partial results lead nowhere, and to look up their lifespan
 find them. There :func:`probe_keys` compares keys alone, and :func:`live_together` tests the
 lifespans of the few that are complete.
 
-The hash probes walk many chains in lock-step (:data:`GROUP` at a time): their cache misses overlap
-instead of adding up. Matches of one group come out interleaved; groups stay in order, so what is
-stored later is in the order of births up to a group.
+The hash probes walk many chains in lock-step: their cache misses overlap instead of adding up. Keys
+are tested against the filter :data:`GROUP` at a time, and when at least so many have passed, their
+chains are walked together. Matches of one group come out interleaved; groups stay in order, so what
+is stored later is in the order of births up to a group.
+
+Whether a key passes, a row matches and a chain goes on are coin tosses, so there are no branches:
+everything is written, and the place moves on if it is to stay. What is written is little: a walk is
+two words, the position in the batch with the code, and the row.
 """
 
 from __future__ import annotations
@@ -20,46 +25,55 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from penstock.engine.kernels.index import bucket_of, code_of, hash_of, tag_of
+from penstock.engine.kernels.index import bucket_of, hash_of, hash_of_wide, tag_of
+from penstock.engine.kernels.lifespan import death_after
 
 Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
+Uint32s = NDArray[np.uint32]
 
 GROUP = 128
 GONE = np.int64(-(2**63))
 """The death of a row that is not there any more."""
+_LOW = (1 << 32) - 1
 
 
 @njit(cache=True, inline="always")
-def start_chains(
+def filter_keys(
     keys: Int64s,
     start: int,
     stop: int,
-    heads: Int32s,
+    heads: Uint32s,
     narrow: bool,
     shift: int,
-    mask: int,
-    tail: int,
-    newest: int,
     active: NDArray[np.int64],
-) -> int:
-    """Position, newest row of the chain and code of each key that passes the filter; how many.
+    walking: np.uint64,
+) -> np.uint64:
+    """Add position with code, and head, of each key that passes the filter; how many there are.
 
     A wide key is in no narrow index, whatever its code.
     """
-    walking = 0
     for i in range(start, stop):
-        code = code_of(keys[i])
+        key = keys[np.uint64(i)]
+        code = np.int64(np.int32(key))
+        if code != key:
+            if narrow:
+                continue
+            code = hash_of_wide(key)
         hashed = hash_of(code)
-        head = np.int64(heads[bucket_of(hashed, shift)])
-        s = newest - ((newest - head) & mask)
-        active[0, walking] = i
-        active[1, walking] = s
-        active[2, walking] = code
-        walking += (
-            ((head & tag_of(hashed, shift)) != 0) & (s >= tail) & ((code == keys[i]) | (not narrow))
-        )
+        head = heads[bucket_of(hashed, shift)]
+        active[0, walking] = (i << 32) | (code & _LOW)
+        active[1, walking] = np.int64(head)
+        walking += (np.uint64(head) >> tag_of(hashed, shift)) & np.uint64(1)
     return walking
+
+
+@njit(cache=True, inline="always")
+def locate(active: NDArray[np.int64], walking: np.uint64, newest: int, mask: int) -> None:
+    """Turn heads into rows."""
+    numbers = 2 * mask + 1
+    for k in range(walking):
+        at = np.uint64(k)
+        active[1, at] = newest - ((newest - active[1, at]) & numbers)
 
 
 @njit(cache=True)
@@ -67,8 +81,8 @@ def probe(
     keys: Int64s,
     births: Int64s,
     deaths: Int64s,
-    heads: Int32s,
-    entries: Int32s,
+    heads: Uint32s,
+    entries: Int64s,
     narrow: bool,
     shift: int,
     row_births: Int64s,
@@ -83,83 +97,91 @@ def probe(
     """Fill ``out`` with matches (position in the batch, row, birth, death); how many there are.
 
     ``out`` needs room for one more than there are; when it has not, the surplus is counted but not
-    kept: call again with a larger table. ``active`` is working space of shape ``(3, GROUP + 1)``.
+    kept: call again with a larger table. ``active`` is working space of shape ``(2, 2 * GROUP)``.
     ``newest`` is the last row of the ring. If the index is not ``narrow``, matches are candidates.
-
-    Whether a row matches and whether a chain goes on are coin tosses, so there are no branches:
-    every row is written, and the place moves on if it was a match.
     """
     n = keys.shape[0]
-    last = out.shape[1] - 1
-    count = 0
+    last = np.uint64(out.shape[1] - 1)
+    count = np.uint64(0)
+    seen = np.uint64(bound - tail)
+    walking = np.uint64(0)
     for start in range(0, n, GROUP):
-        walking = start_chains(
-            keys, start, min(start + GROUP, n), heads, narrow, shift, mask, tail, newest, active
-        )
+        stop = min(start + GROUP, n)
+        walking = filter_keys(keys, start, stop, heads, narrow, shift, active, walking)
+        if walking < GROUP and stop < n:
+            continue
+        locate(active, walking, newest, mask)
         while walking > 0:
-            staying = 0
+            staying = np.uint64(0)
             for k in range(walking):
-                i = active[0, k]
-                s = active[1, k]
-                slot = s & mask
-                b = max(births[i], row_births[slot])
-                d = min(deaths[i], row_deaths[slot])
+                asked = active[0, np.uint64(k)]
+                s = active[1, np.uint64(k)]
+                slot = np.uint64(s & mask)
+                entry = entries[slot]
+                i = asked >> 32
+                b = max(births[np.uint64(i)], row_births[slot])
+                d = min(deaths[np.uint64(i)], row_deaths[slot])
                 at = min(count, last)
                 out[0, at] = i
                 out[1, at] = s
                 out[2, at] = b
                 out[3, at] = d
-                code = active[2, k]
-                count += (np.int64(entries[2 * slot]) == code) & (s < bound) & (b <= d)
-                link = np.int64(entries[2 * slot + 1])
-                active[0, staying] = i
-                active[1, staying] = s - link
-                active[2, staying] = code
-                staying += (link > 0) & (s - link >= tail)
+                count += np.uint64(
+                    (np.int32(entry) == np.int32(asked)) & (np.uint64(s - tail) < seen) & (b <= d)
+                )
+                older = s - (entry >> 32)
+                active[0, staying] = asked
+                active[1, staying] = older
+                staying += np.uint64(older >= tail)
             walking = staying
-    return count
+    return int(count)
 
 
 @njit(cache=True)
 def probe_keys(
     keys: Int64s,
-    heads: Int32s,
-    entries: Int32s,
+    heads: Uint32s,
+    entries: Int64s,
     narrow: bool,
     shift: int,
     mask: int,
     tail: int,
     newest: int,
     bound: int,
+    offset: int,
     active: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> int:
-    """As :func:`probe`, by keys alone: ``out`` has two rows, position in the batch and row."""
+    """As :func:`probe`, by keys alone: ``out`` has two rows, position plus ``offset``, and row."""
     n = keys.shape[0]
-    last = out.shape[1] - 1
-    count = 0
+    last = np.uint64(out.shape[1] - 1)
+    count = np.uint64(0)
+    seen = np.uint64(bound - tail)
+    walking = np.uint64(0)
     for start in range(0, n, GROUP):
-        walking = start_chains(
-            keys, start, min(start + GROUP, n), heads, narrow, shift, mask, tail, newest, active
-        )
+        stop = min(start + GROUP, n)
+        walking = filter_keys(keys, start, stop, heads, narrow, shift, active, walking)
+        if walking < GROUP and stop < n:
+            continue
+        locate(active, walking, newest, mask)
         while walking > 0:
-            staying = 0
+            staying = np.uint64(0)
             for k in range(walking):
-                i = active[0, k]
-                s = active[1, k]
-                slot = s & mask
+                asked = active[0, np.uint64(k)]
+                s = active[1, np.uint64(k)]
+                entry = entries[np.uint64(s & mask)]
                 at = min(count, last)
-                out[0, at] = i
+                out[0, at] = offset + (asked >> 32)
                 out[1, at] = s
-                code = active[2, k]
-                count += (np.int64(entries[2 * slot]) == code) & (s < bound)
-                link = np.int64(entries[2 * slot + 1])
-                active[0, staying] = i
-                active[1, staying] = s - link
-                active[2, staying] = code
-                staying += (link > 0) & (s - link >= tail)
+                count += np.uint64(
+                    (np.int32(entry) == np.int32(asked)) & (np.uint64(s - tail) < seen)
+                )
+                older = s - (entry >> 32)
+                active[0, staying] = asked
+                active[1, staying] = older
+                staying += np.uint64(older >= tail)
             walking = staying
-    return count
+    return int(count)
 
 
 @njit(cache=True)
@@ -175,9 +197,27 @@ def live_together(
     """Bring births up and deaths down to those of ``rows``; a row below the tail is gone."""
     for i in range(rows.shape[0]):
         s = rows[i]
-        slot = s & mask
+        slot = np.uint64(s & mask)
         births[i] = max(births[i], row_births[slot])
         deaths[i] = min(deaths[i], row_deaths[slot] if s >= tail else GONE)
+
+
+@njit(cache=True)
+def live_together_for(
+    births: Int64s,
+    deaths: Int64s,
+    rows: Int64s,
+    row_births: Int64s,
+    span: int,
+    mask: int,
+    tail: int,
+) -> None:
+    """As :func:`live_together`, of rows that live for ``span``: their deaths are not looked up."""
+    for i in range(rows.shape[0]):
+        s = rows[i]
+        birth = row_births[np.uint64(s & mask)]
+        births[i] = max(births[i], birth)
+        deaths[i] = min(deaths[i], death_after(birth, span) if s >= tail else GONE)
 
 
 EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL = range(6)
