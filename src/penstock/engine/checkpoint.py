@@ -69,13 +69,14 @@ class Checkpoint:
         if difference is not None:
             tables.append(_held_table(difference, numbers))
         counters = engine._counters
+        feedback = engine.options.feedback
         header = {
             "format": _FORMAT,
             "query": fingerprint(engine.query),
             "text": engine.query.text,
             "plan": str(engine.plan),
             "options": {
-                "feedback": engine.options.feedback,
+                "feedback": feedback.to_json() if feedback is not None else "off",
                 "overload": engine.options.overload,
                 "lateness": engine.options.lateness,
                 "join": engine.options.join,

@@ -33,25 +33,45 @@ class CompositeState:
         self._leaves = {alias: leaf for alias, leaf in leaves.items() if alias in streams}
         self._ids = {alias: self.rows.add_column(np.int64) for alias in self._leaves}
         self._keys: dict[tuple[KeyColumn, ...], HashIndex] = {}
+        self._users: dict[tuple[KeyColumn, ...], int] = {}
 
     @property
     def nbytes(self) -> int:
         return self.rows.nbytes
 
     def index_on(self, keys: tuple[KeyColumn, ...]) -> HashIndex:
-        """The index on ``keys``, made if there is none."""
+        """The index on ``keys`` for one more user, made and filled if there is none."""
         if keys not in self._keys:
-            self._keys[keys] = self.rows.add_index()
+            rows = self.rows
+            index = self._keys[keys] = rows.add_index()
+            if len(rows):
+                living = np.arange(rows.tail, rows.head, dtype=np.int64)
+                rows.insert(index, rows.tail, key_values(keys, self.resolve(living), self._leaves))
+        self._users[keys] = self._users.get(keys, 0) + 1
         return self._keys[keys]
+
+    def users_of(self, keys: tuple[KeyColumn, ...]) -> int:
+        """How many use an index on ``keys``."""
+        return self._users.get(keys, 0)
+
+    def release_index(self, keys: tuple[KeyColumn, ...]) -> None:
+        """One user less of the index on ``keys``; the last one takes it along."""
+        self._users[keys] -= 1
+        if self._users[keys] == 0:
+            self.rows.drop_index(self._keys.pop(keys))
 
     def append(self, new: Composites) -> None:
         """Store ``new`` and put it into every index."""
-        rows, start, count = self.rows, self.rows.head, len(new)
+        self.append_ids(new.ids)
+
+    def append_ids(self, ids: Mapping[str, Int64s]) -> None:
+        """Store the composites ``ids`` and put them into every index."""
+        rows, start, count = self.rows, self.rows.head, len(next(iter(ids.values())))
         # While both windows fill, their combinations become more with the square of the time.
         rows.reserve(count, 2 * (len(rows) + count))
         for alias, column in self._ids.items():
-            rows.put(column, start, new.ids[alias])
-        values = [key_values(keys, new.ids, self._leaves) for keys in self._keys]
+            rows.put(column, start, ids[alias])
+        values = [key_values(keys, ids, self._leaves) for keys in self._keys]
         rows.head = start + count
         for index, each in zip(self._keys.values(), values, strict=True):
             rows.insert(index, start, each)
@@ -81,9 +101,12 @@ class CompositeState:
         rows.advance(self._first_whole(rows.tail, tails))
         if rows.is_worth_a_check():
             living = np.arange(rows.tail, rows.head, dtype=np.int64)
-            births, deaths = self.lifespans(living)
-            rows.pack(living[(deaths >= before) & (births <= deaths)])
+            rows.pack(living[self._are_wanted(living, before)])
         rows.fit()
+
+    def _are_wanted(self, living: Int64s, before: int) -> NDArray[np.bool_]:
+        births, deaths = self.lifespans(living)
+        return (deaths >= before) & (births <= deaths)
 
     def _first_whole(self, row: int, lowest: Mapping[str, int]) -> int:
         """The first row from ``row`` on with no id below ``lowest``."""

@@ -19,6 +19,7 @@ from penstock.engine.arrival import SLICE, Arrival, slices_of
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.clock import END, START, Clock
 from penstock.engine.composites import Composites, concatenate
+from penstock.engine.feedback import Feedback
 from penstock.engine.intake import FARTHEST, Batches, Intake
 from penstock.engine.interner import Interner
 from penstock.engine.join_tree import JoinTree
@@ -50,7 +51,7 @@ class Engine:
         self,
         query: JoinGraph,
         plan: str | Plan = "auto",
-        feedback: str = "off",
+        feedback: str | Feedback = "off",
         overload: str = "exact",
         lateness: Any = None,
         limits: Any = None,
@@ -120,7 +121,7 @@ class Engine:
         }
         self._interners.append(interners)
         self._leaves.append(leaves)
-        self._trees.append(JoinTree(root, wiring, leaves, self.options.join))
+        self._trees.append(JoinTree(root, wiring, leaves, self.options.join, self.options.feedback))
 
     # -- the public surface ------------------------------------------------------------------
 
@@ -139,21 +140,37 @@ class Engine:
         """No older tuple is expected: in ticks of the query's time unit, None if not known yet."""
         return None if self._clock.watermark == START else self._clock.watermark
 
-    def push(self, batches: Mapping[str, Any], watermark: int | None = None) -> pa.Table:
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns that the query reads of each source."""
+        return {name: source.columns for name, source in self._intake.sources.items()}
+
+    @property
+    def newest(self) -> dict[str, int]:
+        """The newest event time of each source that has been seen, in ticks."""
+        return dict(self._newest)
+
+    def push(
+        self,
+        batches: Mapping[str, Any],
+        watermark: int | None = None,
+        newest: Mapping[str, int] | None = None,
+    ) -> pa.Table:
         """Take in a batch of some or all streams; the results that leave now.
 
         ``watermark`` (in milliseconds) promises that no later push has older events: for hosts
-        that know better than the newest event time seen. Late rows of this push are still judged
-        by the watermark of before.
+        that know better than the newest event time seen. ``newest`` (in ticks) are event times of
+        tuples that other engines have taken in: for hosts that cut streams, since their engines
+        need one clock. Late rows of this push are still judged by the watermark of before.
         """
         self._check_usable()
         late_before = None if self._by_rows else self._clock.watermark
         taken = self._intake.take(batches, late_before, self._place, not self._started)
-        newest = dict(self._newest)
-        for source, instant in taken.newest.items():
-            newest[source] = max(instant, newest.get(source, instant))
-        clock = self._advanced(newest, taken, watermark)
-        table = self._process(taken, clock, newest)
+        seen = dict(self._newest)
+        for source, instant in (*taken.newest.items(), *(newest or {}).items()):
+            seen[source] = max(instant, seen.get(source, instant))
+        clock = self._advanced(seen, taken, watermark)
+        table = self._process(taken, clock, seen)
         self._broken = False
         return table
 
@@ -231,7 +248,8 @@ class Engine:
         marks = [tree.marks() for tree in self._trees]
         try:
             results = [
-                self._join(tree, each) for tree, each in zip(self._trees, arrivals, strict=True)
+                self._join(tree, each, clock.watermark)
+                for tree, each in zip(self._trees, arrivals, strict=True)
             ]
             table = self._output.stage(results, clock)
         except BaseException:
@@ -243,6 +261,8 @@ class Engine:
             raise
         self._broken = True
         self._output.commit(clock.watermark)
+        for tree in self._trees:
+            tree.commit()
         self._clock = clock
         self._newest = newest
         self._place += taken.places
@@ -253,7 +273,7 @@ class Engine:
         self._let_go()
         return table
 
-    def _join(self, tree: JoinTree, arrivals: Mapping[str, Arrival]) -> Composites:
+    def _join(self, tree: JoinTree, arrivals: Mapping[str, Arrival], watermark: int) -> Composites:
         """The new results of a block. A large push is worked off in slices of time.
 
         To the answer it makes no difference; but a slice finds in the states, besides what it
@@ -264,11 +284,11 @@ class Engine:
             filled = [each.births for each in arrivals.values() if len(each)]
             if filled:
                 first, last = min(b[0] for b in filled), max(b[-1] for b in filled)
-                tree.begin_slice(int(first), int(last), sum(map(len, filled)))
+                tree.begin_slice(int(first), int(last), sum(map(len, filled)), watermark)
             return tree.push(arrivals)
         parts = []
         for first, after in itertools.pairwise(cuts):
-            tree.begin_slice(first, after, SLICE)
+            tree.begin_slice(first, after, SLICE, watermark)
             parts.append(
                 tree.push({alias: each.between(first, after) for alias, each in arrivals.items()})
             )
@@ -288,11 +308,11 @@ class Engine:
             for alias, leaf in tree.leaves.items():
                 renumbered = leaf.expire(before)
                 if renumbered is not None:
-                    for state in tree.states:
+                    for state in tree.kept:
                         if alias in state.streams:
                             state.renumber(alias, *renumbered)
                     self._output.renumber(alias, *renumbered)
-            for state in tree.states:
+            for state in tree.kept:
                 state.expire(before)
             for number, interner in interners.items():
                 self._sweep(interner, tree, wiring, number)
@@ -314,7 +334,7 @@ class Engine:
     def _replay(self) -> list[Composites]:
         """Rebuild states from the leaf windows; all living results of each block."""
         for tree in self._trees:
-            tree.begin_slice(START, END, SLICE)
+            tree.begin_slice(START, END, SLICE, START)
         return [
             tree.process({alias: leaf.delta_of_all() for alias, leaf in tree.leaves.items()})
             for tree in self._trees

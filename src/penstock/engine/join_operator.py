@@ -45,7 +45,6 @@ class JoinOperator:
         """``counts`` is the tally of the whole tree."""
         self.node = node
         self.streams = node.streams
-        self.inputs = list(inputs)
         self.state = state
         self._counts = counts
         self._made = len(counts)

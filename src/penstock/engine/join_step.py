@@ -57,14 +57,22 @@ class JoinStep:
         self.hashed = bool(linking.keys) and algorithm == "hash"
         self._index: HashIndex | None = None
         self._left_keys: tuple[KeyColumn, ...] = tuple(mine for mine, _ in linking.keys)
+        self._right_keys: tuple[KeyColumn, ...] = tuple(theirs for _, theirs in linking.keys)
         if self.hashed:
-            self._index = target.index_on(tuple(theirs for _, theirs in linking.keys))
+            self._index = target.index_on(self._right_keys)
             self._narrow_checks = (equalities if len(equalities) > 1 else ()) + linking.conditions
             self._wide_checks = equalities + linking.conditions
             self._loop: tuple[Condition, ...] = ()
         else:
             self._narrow_checks = self._wide_checks = ()
             self._loop = equalities + linking.conditions
+
+    def retarget(self, target: Input) -> None:
+        """The same rows, or those of them that count, are kept in ``target`` from now on."""
+        if self._index is not None:
+            self.target.release_index(self._right_keys)
+            self._index = target.index_on(self._right_keys)
+        self.target = target
 
     @property
     def probes(self) -> int:

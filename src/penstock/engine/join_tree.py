@@ -1,36 +1,31 @@
 """The running tree of one block: leaf windows below, join operators above.
 
-A push goes through it bottom-up. All deltas of a join's inputs are stored before the join looks at
-them; bounds on row numbers then give each probe the old or the new contents
-(:mod:`penstock.engine.join_operator`).
+A push goes through it bottom-up, edge by edge (:mod:`penstock.engine.edge`). All deltas of a join's
+inputs are stored before the join looks at them; bounds on row numbers then give each probe the old
+or the new contents (:mod:`penstock.engine.join_operator`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 from penstock.engine.arrival import Arrival
 from penstock.engine.clock import START
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
+from penstock.engine.edge import Edge, in_order, may_wait_for
+from penstock.engine.feedback import Feedback, Message
+from penstock.engine.feedback_policy import FeedbackPolicy
+from penstock.engine.guard import Guard
 from penstock.engine.join_operator import JoinOperator
-from penstock.engine.join_step import Algorithm, Input
+from penstock.engine.join_step import Algorithm
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.wiring import Wiring
-from penstock.plan.plan import Leaf, Node
+from penstock.plan.plan import Join, Leaf, Node
 
 _WORTH_HIDING = 1024
 
-Marks = tuple[list[int], list[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """One operator, and where the deltas of its inputs come from: a stream or an earlier task."""
-
-    operator: JoinOperator
-    origins: tuple[str | int, ...]
+Marks = tuple[list[int], list[int], int]
 
 
 class JoinTree:
@@ -42,43 +37,135 @@ class JoinTree:
         wiring: Wiring,
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
+        feedback: Feedback | None = None,
     ) -> None:
         self.root = root
         self.leaves = {alias: leaves[alias] for alias in leaves if alias in root.streams}
-        self._tasks: list[_Task] = []
+        self._wiring = wiring
         self._counts: list[int] = []
         """What operators and steps count, in one list: a failed push puts it back in one go."""
         self._nothing = none_of(sorted(root.streams))
         self._unhidden = 0
         self._hidden = START
         """What died before this instant is hidden from probes; later pushes go on from there."""
+        self.messages: list[Message] = []
+        inputs = [self._edge(each) for each in root.inputs] if isinstance(root, Join) else []
+        self.edges = list(self._in_order_of_visit(inputs))
+        """All edges, those first for which others may wait."""
+        if feedback is not None:
+            self._set_guards(root, inputs, [], feedback)
+        self.operators: list[JoinOperator] = []
+        self.states: list[CompositeState] = []
+        self._inputs = inputs
+        self._top = self._operator(root, inputs, algorithm, None)
+        self.guards = [guard for edge in self.edges for guard in edge.guards]
+        self._policy: FeedbackPolicy | None = None
+        if feedback is not None and feedback.adaptive and self.guards:
+            self._policy = FeedbackPolicy(self.leaves)
+            self._watch(self._policy, self._top, inputs)
+        self.kept: list[CompositeState] = []
+        """Everything that holds leaf rows: states, those who wait, those who were admitted."""
+        self._guarded: list[Edge] = []
+        self._take_stock()
 
-        def build(node: Node, stored: bool) -> tuple[str | int, Input | None]:
-            if isinstance(node, Leaf):
-                return node.stream, self.leaves[node.stream]
-            origins, inputs = [], []
-            for each in node.inputs:
-                origin, rows = build(each, stored=True)
-                assert rows is not None
-                origins.append(origin)
-                inputs.append(rows)
-            state = CompositeState(node.streams, self.leaves) if stored else None
-            operator = JoinOperator(
-                node, inputs, wiring, self.leaves, algorithm, state, self._counts
+    # -- construction ------------------------------------------------------------------------
+
+    def _edge(self, node: Node) -> Edge:
+        if isinstance(node, Leaf):
+            return Edge(node, self.leaves[node.stream], self.leaves, [], self._counts)
+        children = [self._edge(each) for each in node.inputs]
+        state = CompositeState(node.streams, self.leaves)
+        return Edge(node, state, self.leaves, children, self._counts)
+
+    def _in_order_of_visit(self, inputs: list[Edge]) -> Iterator[Edge]:
+        for edge in in_order(inputs, self._wiring):
+            yield from self._in_order_of_visit(edge.children)
+            yield edge
+
+    def _set_guards(
+        self, node: Node, inputs: list[Edge], above: list[tuple[Node, Edge]], feedback: Feedback
+    ) -> None:
+        """Guard the ``inputs`` of the join ``node``.
+
+        ``above`` are the inputs of joins above for which they may wait, each with its join. In an
+        mjoin an input may wait for another input of the same join as well: what is found of it
+        along a probe order need not be looked up further when a stream to come has no partner.
+        Static relations wait for nobody: who finds no partner in them can be dropped for good.
+        """
+        order = in_order(inputs, self._wiring)
+        for edge in inputs:
+            siblings = [(node, o) for o in order if o is not edge and may_wait_for(edge, o, order)]
+            if not edge.is_static:
+                self._guard(edge, above + (siblings if len(inputs) > 2 else []), feedback)
+            self._set_guards(edge.node, edge.children, siblings + above, feedback)
+
+    def _guard(self, edge: Edge, opposites: list[tuple[Node, Edge]], feedback: Feedback) -> None:
+        for consumer, opposite in opposites:
+            keys = self._wiring.between(edge.streams, opposite.streams).keys
+            level = len({mine.stream for mine, _ in keys})
+            if feedback.level is not None and level > feedback.level:
+                continue
+            guard = Guard(
+                edge.streams,
+                opposite,
+                consumer.streams,
+                keys,
+                self.leaves,
+                feedback.detection,
+                self._counts,
+                self.messages if feedback.record else None,
             )
-            self._tasks.append(_Task(operator, tuple(origins)))
-            return len(self._tasks) - 1, state
+            edge.guards.append(guard)
+            if not feedback.adaptive:
+                edge.turn_on(guard)
 
-        build(root, stored=False)
-        self.operators = [task.operator for task in self._tasks]
-        self.states = [op.state for op in self.operators if op.state is not None]
+    def _operator(
+        self, node: Node, inputs: list[Edge], algorithm: Algorithm, state: CompositeState | None
+    ) -> JoinOperator | None:
+        """The operator of ``node``, after those of the joins below it."""
+        if not isinstance(node, Join):
+            return None
+        for edge in inputs:
+            if isinstance(edge.source, CompositeState):
+                edge.producer = self._operator(edge.node, edge.children, algorithm, edge.source)
+        operator = JoinOperator(
+            node,
+            [edge.input for edge in inputs],
+            self._wiring,
+            self.leaves,
+            algorithm,
+            state,
+            self._counts,
+        )
+        for steps in operator.steps:
+            for other, step in steps:
+                inputs[other].users.append(step)
+        self.operators.append(operator)
+        if state is not None:
+            self.states.append(state)
+        return operator
+
+    def _watch(
+        self, policy: FeedbackPolicy, consumer: JoinOperator | None, inputs: list[Edge]
+    ) -> None:
+        for position, edge in enumerate(inputs):
+            assert consumer is not None
+            for guard in edge.guards:
+                policy.watch(edge, guard, consumer, position)
+            self._watch(policy, edge.producer, edge.children)
+
+    def _take_stock(self) -> None:
+        self.kept = [*self.states, *(each for edge in self.edges for each in edge.kept)]
+        self._guarded = [edge for edge in self.edges if edge.is_guarded]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all windows and states."""
         return sum(leaf.nbytes for leaf in self.leaves.values()) + sum(
-            state.nbytes for state in self.states
+            state.nbytes for state in self.kept
         )
+
+    # -- a push ------------------------------------------------------------------------------
 
     def push(self, arrivals: Mapping[str, Arrival]) -> Composites:
         """Store the new rows of each stream; the results that they complete."""
@@ -86,76 +173,87 @@ class JoinTree:
             {alias: self.leaves[alias].append(new) for alias, new in arrivals.items() if len(new)}
         )
 
-    def begin_slice(self, first: int, last: int, count: int) -> None:
+    def begin_slice(self, first: int, last: int, count: int, watermark: int) -> None:
         """``count`` new rows, born from ``first`` to ``last``, come next.
 
         What died before can be hidden from their probes. That shortens chains but costs a walk, so
-        small pushes do it only once for many rows.
+        small pushes do it only once for many rows. Rows that wait may be let in long after they
+        were born, and what they meet may be wanted by any row that is still to come: with guards,
+        only what died before ``watermark``, too, is hidden.
         """
         for operator in self.operators:
             operator.extent = last - first
+        if self._guarded:
+            first = min(first, watermark)
         if first < self._hidden:
             self._hidden = START
             for leaf in self.leaves.values():
                 leaf.rows.low = leaf.rows.tail
-            for state in self.states:
+            for state in self.kept:
                 state.rows.low = state.rows.tail
         self._unhidden += count
         if self._unhidden >= _WORTH_HIDING:
             self._hidden, self._unhidden = first, 0
             for leaf in self.leaves.values():
                 leaf.rows.hide_before(first)
-            for state in self.states:
+            for state in self.kept:
                 state.hide()
 
     def process(self, deltas: Mapping[str, Composites]) -> Composites:
         """The results of ``deltas``, the newest rows of the leaves, which already hold them."""
-        if not self._tasks:
+        if self._top is None:
             (stream,) = self.leaves
             return deltas.get(stream, self._nothing)
-        made: list[Composites | None] = []
-        for task in self._tasks:
-            below: list[Composites | None] = []
-            old_heads: list[int] = []
-            busy = False
-            for origin, rows in zip(task.origins, task.operator.inputs, strict=True):
-                delta = deltas.get(origin) if isinstance(origin, str) else made[origin]
-                head = rows.rows.head
-                if delta is None or len(delta) == 0:
-                    delta = None
-                else:
-                    busy = True
-                    head = (
-                        int(delta.ids[origin][0]) if isinstance(origin, str) else head - len(delta)
-                    )
-                below.append(delta)
-                old_heads.append(head)
-            if not busy:
-                made.append(None)
-                continue
-            result = task.operator.process(below, old_heads)
-            if task.operator.state is not None and len(result):
-                task.operator.state.append(result)
-            made.append(result)
-        return made[-1] if made[-1] is not None else self._nothing
+        for edge in self.edges:
+            if isinstance(edge.node, Leaf):
+                edge.admit(deltas.get(edge.node.stream))
+            else:
+                assert edge.producer is not None
+                edge.admit(_run(edge.producer, edge.children))
+        return _run(self._top, self._inputs) or self._nothing
 
     def marks(self) -> Marks:
         """Where every window and state ends now, and what was counted."""
         heads = [leaf.rows.head for leaf in self.leaves.values()]
-        heads += [state.rows.head for state in self.states]
-        return heads, self._counts.copy()
+        heads += [state.rows.head for state in self.kept]
+        return heads, self._counts.copy(), len(self.messages)
 
     def undo(self, marks: Marks) -> None:
         """Go back to ``marks``."""
         heads = iter(marks[0])
         self._counts[:] = marks[1]
+        del self.messages[marks[2] :]
         self._hidden = START
+        for edge in self._guarded:
+            edge.undo()
         for leaf in self.leaves.values():
             leaf.undo(next(heads))
-        for state in self.states:
+        for state in self.kept:
             state.rows.truncate(next(heads))
+
+    def commit(self) -> None:
+        """The push is done. Guards may be turned on and off now."""
+        if not self.guards:
+            return
+        settled = False
+        for edge in self._guarded:
+            edge.commit()
+            settled |= edge.settle()
+        if self._policy is not None:
+            rows = sum(len(edge.delta) for edge in self.edges if edge.delta is not None)
+            settled |= self._policy.review(rows)
+        if settled:
+            self._take_stock()
 
     def shorten(self, found: Composites) -> None:
         """Bring the deaths of ``found`` down to the present deaths of its leaf rows."""
         for leaf in self.leaves.values():
             leaf.shorten_by_id(found)
+
+
+def _run(operator: JoinOperator, inputs: list[Edge]) -> Composites | None:
+    """What a join makes of what its inputs have just got."""
+    deltas = [edge.delta for edge in inputs]
+    if not any(delta is not None for delta in deltas):
+        return None
+    return operator.process(deltas, [edge.old_head for edge in inputs])

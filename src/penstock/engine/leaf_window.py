@@ -74,6 +74,7 @@ class LeafWindow:
         self._filter = conjunction([p.expression for p in wiring.filters[stream.alias]])
         self.payload = Payload(self.rows, stream.schema, _with_partition(payload, stream))
         self._indexes: dict[tuple[KeyColumn, ...], HashIndex] = {}
+        self._users: dict[tuple[KeyColumn, ...], int] = {}
         window = stream.window
         self._span = (
             window.milliseconds * ticks_per_millisecond if isinstance(window, Range) else None
@@ -137,11 +138,33 @@ class LeafWindow:
         """The column of ``rows`` that holds encoded column ``position``."""
         return self._key_columns[position]
 
+    def key_name(self, position: int) -> str:
+        """Encoded column ``position`` as it stands in the query."""
+        return str(self._key_expressions[position])
+
     def index_on(self, keys: tuple[KeyColumn, ...]) -> HashIndex:
-        """The index on ``keys``, made if there is none."""
+        """The index on ``keys`` for one more user, made and filled if there is none."""
         if keys not in self._indexes:
-            self._indexes[keys] = self.rows.add_index()
+            rows = self.rows
+            index = self._indexes[keys] = rows.add_index()
+            if len(rows):
+                living = np.arange(rows.tail, rows.head, dtype=np.int64)
+                columns = [rows.take(column, living) for column in self._key_columns]
+                flags = self.chosen(living)
+                chosen = None if flags is None or flags.all() else np.flatnonzero(flags)
+                rows.insert(index, rows.tail, _key_of(keys, columns), chosen)
+        self._users[keys] = self._users.get(keys, 0) + 1
         return self._indexes[keys]
+
+    def users_of(self, keys: tuple[KeyColumn, ...]) -> int:
+        """How many use an index on ``keys``."""
+        return self._users.get(keys, 0)
+
+    def release_index(self, keys: tuple[KeyColumn, ...]) -> None:
+        """One user less of the index on ``keys``; the last one takes it along."""
+        self._users[keys] -= 1
+        if self._users[keys] == 0:
+            self.rows.drop_index(self._indexes.pop(keys))
 
     # -- a push ------------------------------------------------------------------------------
 
@@ -314,7 +337,10 @@ class LeafWindow:
 
     def delta_of_all(self) -> Composites:
         """All living rows that may be in results, as one delta."""
-        ids = self.visible(self.rows.head)
+        ids = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
+        flags = self.chosen(ids)
+        if flags is not None:
+            ids = ids[flags]
         return Composites(
             {self.stream.alias: ids}, self.rows.take(BIRTH, ids), self.rows.take(DEATH, ids)
         )

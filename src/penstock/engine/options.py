@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from penstock.engine.feedback import Feedback
 from penstock.engine.join_step import Algorithm
 from penstock.errors import OptionError
 
@@ -23,21 +24,20 @@ _UNITS = {
 class Options:
     """The options of :class:`~penstock.engine.engine.Engine`."""
 
-    feedback: str = "off"
+    feedback: Feedback | None = None
     overload: str = "exact"
     lateness: int | None = None
     """In milliseconds."""
     join: Algorithm = "hash"
 
     @classmethod
-    def of(cls, feedback: str, overload: str, lateness: Any, join: Any, limits: Any) -> Options:
+    def of(cls, feedback: Any, overload: str, lateness: Any, join: Any, limits: Any) -> Options:
         """Check every value, and say what exists."""
-        _one_of("feedback", feedback, ("off",))
         _one_of("overload", overload, ("exact",))
         _one_of("join", join, get_args(Algorithm))
         if limits is not None:
             raise OptionError("limits are not supported by this version: leave them out")
-        return cls(feedback, overload, milliseconds("lateness", lateness), join)
+        return cls(Feedback.of(feedback), overload, milliseconds("lateness", lateness), join)
 
 
 def milliseconds(name: str, value: Any) -> int | None:

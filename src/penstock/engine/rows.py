@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.kernels import demand, probe, ring
 from penstock.engine.kernels import index as index_kernels
-from penstock.engine.kernels import probe, ring
 from penstock.errors import PenstockError
 
 Int64s = NDArray[np.int64]
@@ -100,6 +100,10 @@ class Rows:
         index.stop = self.head
         self.indexes.append(index)
         return index
+
+    def drop_index(self, index: HashIndex) -> None:
+        """Do without ``index`` from now on."""
+        self.indexes = [each for each in self.indexes if each is not index]
 
     def has_room(self, count: int) -> bool:
         """Whether ``count`` more rows fit as it is."""
@@ -343,3 +347,20 @@ def probe_keys(
         if count < room:
             return out[:, :count]
         room = count + 1
+
+
+def exists(keys: Int64s, rows: Rows, index: HashIndex, found: NDArray[np.bool_]) -> int:
+    """Set ``found`` where a row that probes may see has the key; how many are found."""
+    number: int = demand.exists(
+        keys,
+        index.heads,
+        index.entries,
+        index.narrow,
+        index.shift,
+        rows.mask,
+        rows.low,
+        rows.head - 1,
+        _ACTIVE,
+        found,
+    )
+    return number

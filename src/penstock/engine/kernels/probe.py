@@ -40,7 +40,7 @@ _LOW = (1 << 32) - 1
 
 
 @njit(cache=True, inline="always")
-def _filter(
+def filter_keys(
     keys: Int64s,
     start: int,
     stop: int,
@@ -73,7 +73,7 @@ def _filter(
 
 
 @njit(cache=True, inline="always")
-def _locate(
+def locate(
     active: NDArray[np.int64], walking: np.uint64, entries: Int64s, newest: int, mask: int
 ) -> None:
     """Turn heads into rows."""
@@ -116,10 +116,10 @@ def probe(
     walking = np.uint64(0)
     for start in range(0, n, GROUP):
         stop = min(start + GROUP, n)
-        walking = _filter(keys, start, stop, heads, narrow, shift, active, walking)
+        walking = filter_keys(keys, start, stop, heads, narrow, shift, active, walking)
         if walking < GROUP and stop < n:
             continue
-        _locate(active, walking, entries, newest, mask)
+        locate(active, walking, entries, newest, mask)
         while walking > 0:
             staying = np.uint64(0)
             for k in range(walking):
@@ -170,10 +170,10 @@ def probe_keys(
     walking = np.uint64(0)
     for start in range(0, n, GROUP):
         stop = min(start + GROUP, n)
-        walking = _filter(keys, start, stop, heads, narrow, shift, active, walking)
+        walking = filter_keys(keys, start, stop, heads, narrow, shift, active, walking)
         if walking < GROUP and stop < n:
             continue
-        _locate(active, walking, entries, newest, mask)
+        locate(active, walking, entries, newest, mask)
         while walking > 0:
             staying = np.uint64(0)
             for k in range(walking):

@@ -1,0 +1,176 @@
+"""Feedback pays or steps aside: which guards are on.
+
+A guard costs a look-up for every row, room for those who wait, and a look-up for everything that
+the opposite input gets. It saves what the sleepers would have done: the pairs that they would have
+found in their join, each of which would have been made, perhaps stored, and probed further on.
+Where most rows have a partner (W2s, W2u in the benchmarks) this is a loss of 10 to 30 per cent, so
+every guard is reviewed from time to time:
+
+- A guard that is *on* is judged by its own counts since the last review: rows tested, put to sleep,
+  woken, and news from the other side; against the pairs per admitted row that its join made.
+- A guard that is *off* is judged by a sample: the latest rows of its edge are looked up in a Bloom
+  filter of the opposite input, made for the occasion. One that was found wanting is looked at less
+  and less often, so that looking costs next to nothing, but never given up: streams change.
+
+Counts are weighed with costs per operation, relative to each other, as measured on the kernels. No
+clock is read: the same input gives the same decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from penstock.engine.composite_state import key_values
+from penstock.engine.demand_filter import DemandFilter
+from penstock.engine.edge import Edge
+from penstock.engine.guard import Guard
+from penstock.engine.join_operator import JoinOperator
+from penstock.engine.leaf_window import LeafWindow
+
+TEST = 16.0
+SLEEP = 12.0
+WAKE = 30.0
+NEWS = 15.0
+INSERT = 20.0
+PAIR_STORED = 120.0
+PAIR_PASSING = 45.0
+"""Nanoseconds, about."""
+
+MARGIN = 1.25
+"""How much more than its cost a guard must promise before it is turned on."""
+_FIRST = 4096
+_INTERVAL = 16384
+_SAMPLE = 1024
+_LONGEST = 8
+
+
+@dataclass(slots=True)
+class _Record:
+    """What is remembered about a guard between reviews."""
+
+    edge: Edge
+    guard: Guard
+    consumer: JoinOperator
+    position: int
+    patience: int = 1
+    due: int = _FIRST
+    since: list[float] = field(default_factory=list)
+
+
+class FeedbackPolicy:
+    """Turns the guards of one tree on and off."""
+
+    def __init__(self, leaves: Mapping[str, LeafWindow]) -> None:
+        self._leaves = leaves
+        self._records: list[_Record] = []
+        self._rows = 0
+        self._next = _FIRST
+
+    def watch(self, edge: Edge, guard: Guard, consumer: JoinOperator, position: int) -> None:
+        """Decide about ``guard`` of ``edge``, which feeds input ``position`` of ``consumer``."""
+        record = _Record(edge, guard, consumer, position)
+        record.since = _counts(record)
+        self._records.append(record)
+
+    def review(self, rows: int) -> bool:
+        """``rows`` more have come: whether a guard was turned on or off."""
+        self._rows += rows
+        if self._rows < self._next:
+            return False
+        changed = False
+        for record in self._records:
+            if self._rows < record.due:
+                continue
+            changed |= self._judge(record)
+            size = len(record.guard.opposite.input.rows)
+            record.due = self._rows + max(_INTERVAL, 2 * size) * record.patience
+        self._next = min((record.due for record in self._records), default=1 << 62)
+        return changed
+
+    def _judge(self, record: _Record) -> bool:
+        now = _counts(record)
+        new = [a - b for a, b in zip(now, record.since, strict=True)]
+        record.since = now
+        if record.guard.is_on:
+            if _balance(record, new) >= 0:
+                record.patience = 1
+                return False
+            record.edge.turn_off(record.guard)
+            record.patience = min(2 * record.patience, _LONGEST)
+            return True
+        if self._promise(record, new) > 0:
+            record.edge.turn_on(record.guard)
+            record.since = _counts(record)
+            return True
+        record.patience = min(2 * record.patience, _LONGEST)
+        return False
+
+    def _promise(self, record: _Record, new: list[float]) -> float:
+        """What the guard would save per row that comes, less what it would cost."""
+        came, admitted, pairs, news = new[:4]
+        if came <= 0 or admitted <= 0:
+            return 0.0
+        lonely = self._lonely_share(record)
+        saved = lonely * (pairs / admitted * _pair_cost(record) + INSERT)
+        cost = TEST + lonely * (SLEEP + INSERT) + news / came * _news_cost(record)
+        return saved - MARGIN * cost
+
+    def _lonely_share(self, record: _Record) -> float:
+        """The share of the latest rows of the edge that have no partner by now."""
+        guard, source, target = record.guard, record.edge.source, record.guard.opposite.input
+        rows = np.arange(
+            max(source.rows.tail, source.rows.head - _SAMPLE), source.rows.head, dtype=np.int64
+        )
+        if len(rows) == 0:
+            return 0.0
+        if not guard.theirs:
+            return float(len(target.rows) == 0)
+        sought = key_values(guard.mine, source.resolve(rows), self._leaves)
+        found = np.empty(len(sought), np.bool_)
+        DemandFilter(target, guard.theirs, self._leaves).may_contain(sought, found)
+        return 1.0 - float(found.mean())
+
+
+def _counts(record: _Record) -> list[float]:
+    """Counts since the start: came, admitted, pairs, news; tested, slept, woken, dropped."""
+    steps = record.consumer.steps
+    pairs = sum(
+        step.matches
+        for position, order in enumerate(steps)
+        for number, (other, step) in enumerate(order)
+        if other == record.position or (position == record.position and number == 0)
+    )
+    guard = record.guard
+    return [
+        record.edge.came,
+        record.edge.admitted,
+        pairs,
+        guard.opposite.admitted,
+        *(guard.count(what) for what in range(4)),
+    ]
+
+
+def _balance(record: _Record, new: list[float]) -> float:
+    """What the guard has saved, less what it has cost."""
+    _, admitted, pairs, news, tested, slept, woken, dropped = new
+    idle = slept + dropped - woken
+    per_row = pairs / admitted if admitted > 0 else 1.0
+    saved = idle * (per_row * _pair_cost(record) + INSERT)
+    cost = tested * TEST + slept * (SLEEP + INSERT) + woken * WAKE + news * _news_cost(record)
+    return saved - cost
+
+
+def _pair_cost(record: _Record) -> float:
+    return PAIR_PASSING if record.consumer.state is None else PAIR_STORED
+
+
+def _news_cost(record: _Record) -> float:
+    """Per row that the opposite input gets: a look-up, and an index of our own if it needs one."""
+    guard = record.guard
+    if not guard.theirs:
+        return 0.0
+    users = guard.opposite.input.users_of(guard.theirs) - guard.is_on
+    return NEWS if users > 0 else NEWS + INSERT

@@ -1,0 +1,198 @@
+"""A guard: rows pass that have a partner in an opposite input, the others wait for one.
+
+JIT, sections III and IV, turned round. In the paper a join makes a partial result, its consumer
+finds no partner for it, looks for the smallest component that explains this (a minimal
+non-demanded sub-tuple, MNS), and tells the producer to stop. Here a row is *asked after before it
+is used*: the guard between the input ``X`` of a join and an opposite input ``O`` of a join above
+compares the columns of X that meet O (its component in the sub-tuple lattice of Figure 7) with what
+O holds. No partner: every result that contains the row would be one that O does not want, so the
+row waits (:mod:`penstock.engine.waiting`) and not even the first of them is made. When O gets rows,
+their keys are looked up among the waiting first, and those that match are handed over before
+anything is probed.
+
+A row over X is a component of as many streams as X has columns for: a leaf guards level 1 of the
+lattice, the input (A B) level 2, and so on. A component without columns is the empty sub-tuple ∅:
+its rows wait while O is empty, which is demand-driven operator execution (DOE). Messages are sent
+per value: a row whose value somebody waits with already is a known MNS and sends none.
+
+Which guards there may be is argued in :mod:`penstock.engine.edge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.composite_state import key_values
+from penstock.engine.demand_filter import DemandFilter
+from penstock.engine.feedback import Command, Detection, Message
+from penstock.engine.join_step import Input
+from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.rows import HashIndex, exists
+from penstock.engine.waiting import Waiting
+from penstock.engine.wiring import KeyColumn
+from penstock.plan.stream_set import StreamSet
+
+if TYPE_CHECKING:
+    from penstock.engine.edge import Edge
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Ids = Mapping[str, Int64s]
+
+TESTED, SLEPT, WOKEN, DROPPED = range(4)
+
+
+class Guard:
+    """Rows over ``streams`` wait for a partner in the input that ``opposite`` feeds."""
+
+    def __init__(
+        self,
+        streams: StreamSet,
+        opposite: Edge,
+        consumer: StreamSet,
+        keys: tuple[tuple[KeyColumn, KeyColumn], ...],
+        leaves: Mapping[str, LeafWindow],
+        detection: Detection,
+        counts: list[int],
+        log: list[Message] | None,
+    ) -> None:
+        """``counts`` is the tally of the whole tree."""
+        self.streams = streams
+        self.opposite = opposite
+        self.consumer = consumer
+        self.mine = tuple(mine for mine, _ in keys)
+        self.theirs = tuple(theirs for _, theirs in keys)
+        self.is_on = False
+        self.waiting = Waiting(streams, leaves, self.mine)
+        self._counts = counts
+        self._place = len(counts)
+        counts += [0, 0, 0, 0]
+        self._leaves = leaves
+        self._detection = detection
+        self._filter: DemandFilter | None = None
+        self._index: HashIndex | None = None
+        self._target: Input | None = None
+        self._log = log
+        self._for_good = opposite.is_static
+
+    def count(self, what: int) -> int:
+        """How many rows were tested, slept, woken or dropped since the start."""
+        return self._counts[self._place + what]
+
+    # -- on and off, between pushes ----------------------------------------------------------
+
+    def turn_on(self) -> None:
+        """Rows are tested from now on."""
+        self.is_on = True
+        self._attach(self.opposite.input)
+        self.opposite.users.append(self)
+
+    def turn_off(self) -> None:
+        """No more tests. Those who wait must be fetched with :meth:`release`."""
+        self.is_on = False
+        self.opposite.users.remove(self)
+        self._detach()
+
+    def retarget(self, target: Input) -> None:
+        """The opposite input is kept elsewhere from now on."""
+        self._detach()
+        self._attach(target)
+
+    def _attach(self, target: Input) -> None:
+        self._target = target
+        if not self.theirs:
+            return
+        if self._detection == "bloom":
+            self._filter = DemandFilter(target, self.theirs, self._leaves)
+        else:
+            self._index = target.index_on(self.theirs)
+
+    def _detach(self) -> None:
+        if self._index is not None and self._target is not None:
+            self._target.release_index(self.theirs)
+        self._index = self._filter = self._target = None
+
+    # -- a push ------------------------------------------------------------------------------
+
+    def resume(self) -> Ids | None:
+        """Those who have waited for what the opposite input has just got."""
+        news = self.opposite.delta
+        if news is None:
+            return None
+        keys = key_values(self.theirs, news.ids, self._leaves) if self.theirs else _ANY
+        if self._filter is not None:
+            self._filter.add(keys)
+        return self._woken(self.waiting.claim(keys))
+
+    def release(self) -> Ids | None:
+        """All who wait."""
+        return self._woken(self.waiting.claim_all())
+
+    def _woken(self, found: Ids | None) -> Ids | None:
+        if found is not None:
+            self._counts[self._place + WOKEN] += _count(found)
+            self._send("resume", found)
+        return found
+
+    def has_partner(self, ids: Ids) -> Bools | None:
+        """Which of ``ids`` have a partner; None if all have."""
+        count = _count(ids)
+        self._counts[self._place + TESTED] += count
+        assert self._target is not None
+        rows = self._target.rows
+        if not self.theirs:
+            return None if rows.head > rows.low else np.zeros(count, np.bool_)
+        keys = key_values(self.mine, ids, self._leaves)
+        found = np.empty(count, np.bool_)
+        if self._filter is not None:
+            number = self._filter.may_contain(keys, found)
+        else:
+            assert self._index is not None
+            number = exists(keys, rows, self._index, found)
+        return None if number == count else found
+
+    def suspend(self, ids: Ids) -> None:
+        """These have no partner."""
+        if self._for_good:
+            self._counts[self._place + DROPPED] += _count(ids)
+            return
+        self._counts[self._place + SLEPT] += _count(ids)
+        self._send("suspend", ids)
+        self.waiting.put(ids)
+
+    def _send(self, command: Command, ids: Ids) -> None:
+        """Record a message about the values of ``ids``; a known one is not sent again."""
+        if self._log is None:
+            return
+        columns = [
+            self._leaves[key.stream].rows.take(
+                self._leaves[key.stream].key_column(key.position), ids[key.stream]
+            )
+            for key in self.mine
+        ]
+        if command == "suspend":
+            known = self.waiting.holds(self._keys_of(ids))
+            if known.all():
+                return
+            columns = [column[~known] for column in columns]
+        values = tuple(dict.fromkeys(zip(*(c.tolist() for c in columns), strict=True)))
+        names = tuple(self._leaves[key.stream].key_name(key.position) for key in self.mine)
+        self._log.append(
+            Message(command, self.consumer, self.streams, self.opposite.streams, names, values)
+        )
+
+    def _keys_of(self, ids: Ids) -> Int64s:
+        if not self.mine:
+            return np.zeros(_count(ids), np.int64)
+        return key_values(self.mine, ids, self._leaves)
+
+
+_ANY = np.zeros(1, np.int64)
+
+
+def _count(ids: Ids) -> int:
+    return len(next(iter(ids.values())))
