@@ -61,8 +61,11 @@ def concatenate(parts: Sequence[Composites]) -> Composites:
     """All composites of ``parts``: not empty, of one set of streams, all dated or none."""
     if len(parts) == 1:
         return parts[0]
+    ids = {stream: np.concatenate([part.ids[stream] for part in parts]) for stream in parts[0].ids}
+    if not parts[0].dated:
+        return Composites.undated(ids)
     return Composites(
-        {stream: np.concatenate([part.ids[stream] for part in parts]) for stream in parts[0].ids},
+        ids,
         np.concatenate([part.births for part in parts]),
         np.concatenate([part.deaths for part in parts]),
         parts[0].dated,

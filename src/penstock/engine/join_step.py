@@ -126,24 +126,18 @@ class JoinStep:
 
         Lifespans are not looked at: the caller tests them when the combination is complete.
         """
-        assert self._index is not None
-        keys = key_values(self._left_keys, ids, self._leaves)
-        count = len(keys)
-        self._counts[self._probes] += count
-        consecutive = _are_consecutive(ids)
-        at, row = probe_keys(
-            keys,
-            self.target.rows,
-            self._index,
-            bound,
-            count * self._ratio,
-            0 if consecutive is None else int(ids[consecutive][0]),
-        )
-        self._learn(len(at), count)
-        if consecutive is None:
+        index = self._index
+        assert index is not None
+        run = _run_of(ids)
+        if run is None:
+            keys = key_values(self._left_keys, ids, self._leaves)
+            at, row = self._probe(keys, index, bound, 0)
             found = {stream: ring.pick(rows, at) for stream, rows in ids.items()}
         else:
-            found = {consecutive: at}
+            stream, first, count = run
+            keys = self._keys_of_run(stream, first, count)
+            at, row = self._probe(keys, index, bound, first)
+            found = {stream: at}
         found.update(self.target.resolve(row))
         if self._checks and len(at):
             keep = np.ones(len(at), np.bool_)
@@ -154,6 +148,25 @@ class JoinStep:
                 return found
         self._counts[self._matches] += len(at)
         return found
+
+    def _probe(self, keys: Int64s, index: HashIndex, bound: int, offset: int) -> NDArray[np.int64]:
+        count = len(keys)
+        self._counts[self._probes] += count
+        pairs = probe_keys(keys, self.target.rows, index, bound, count * self._ratio, offset)
+        self._learn(pairs.shape[1], count)
+        return pairs
+
+    def _keys_of_run(self, stream: str, first: int, count: int) -> Int64s:
+        """The keys of consecutive rows: where they lie, if that is in one piece."""
+        if len(self._left_keys) == 1:
+            leaf = self._leaves[stream]
+            rows = leaf.rows
+            slot = first & rows.mask
+            if slot + count <= rows.capacity:
+                column = rows.columns[leaf.key_column(self._left_keys[0].position)]
+                return column[slot : slot + count]
+        ids = {stream: np.arange(first, first + count, dtype=np.int64)}
+        return key_values(self._left_keys, ids, self._leaves)
 
     def _try_all(self, left: Composites, bound: int) -> Composites:
         visible = self.target.visible(bound)
@@ -244,13 +257,19 @@ class JoinStep:
         return rejected
 
 
-def _are_consecutive(ids: Mapping[str, Int64s]) -> str | None:
-    """The stream if there is but one and its rows, which ascend, have no gaps: positions plus the
-    first row are rows then."""
+def _run_of(ids: Mapping[str, Int64s]) -> tuple[str, int, int] | None:
+    """Stream, first row and how many, if there is but one stream and its rows are consecutive.
+
+    As the new rows of a leaf are, if nothing was left out: their keys need not be gathered, and
+    what matches them is known by number at once.
+    """
     if len(ids) > 1:
         return None
     ((stream, rows),) = ids.items()
-    return stream if len(rows) and rows[-1] - rows[0] == len(rows) - 1 else None
+    count = len(rows)
+    if count == 0 or rows[-1] - rows[0] != count - 1 or not (count <= 2 or ring.is_run(rows)):
+        return None
+    return stream, int(rows[0]), count
 
 
 @dataclass(slots=True)

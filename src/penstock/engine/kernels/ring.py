@@ -90,6 +90,15 @@ def is_sorted(values: Int64s) -> bool:
 
 
 @njit(cache=True)
+def is_run(rows: Int64s) -> bool:
+    """Whether ``rows`` are consecutive numbers."""
+    gaps = np.int64(0)
+    for i in range(rows.shape[0]):
+        gaps |= rows[i] - rows[0] - i
+    return bool(gaps == 0)
+
+
+@njit(cache=True)
 def survey(values: Int64s) -> tuple[int, int, bool]:
     """The lowest and the highest of ``values``, at least one; and if they never fall."""
     lowest = highest = values[0]
