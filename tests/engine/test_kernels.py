@@ -228,3 +228,31 @@ def test_rings() -> None:
     assert ring.is_sorted(np.array([1, 1, 2]))
     assert not ring.is_sorted(np.array([1, 0]))
     assert ring.is_sorted(np.array([], np.int64))
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 199, 200, 3_000])
+@pytest.mark.parametrize("domain", [1, 2, 500, 70_000, 2**40, 2**62])
+@pytest.mark.parametrize("lowest", [0, -(10**12), 10**15])
+def test_order_is_stable(count: int, domain: int, lowest: int) -> None:
+    values = np.random.default_rng(count).integers(0, domain, count) + lowest
+    order = ring.order_of(values)
+    if order is None:
+        assert (np.diff(values) >= 0).all()
+    else:
+        assert order.tolist() == np.argsort(values, kind="stable").tolist()
+
+
+def test_a_run_has_no_gap_and_no_turn() -> None:
+    for rows, expected in (([7], True), ([7, 8, 9], True), ([3, 9, 5], False), ([4, 4, 6], False)):
+        assert ring.is_run(np.array(rows, np.int64)) is expected
+
+
+@pytest.mark.parametrize("start", [0, 5, 60, 64, 1_000_000_000_063])
+@pytest.mark.parametrize("count", [0, 1, 4, 64])
+def test_put_goes_on_at_the_beginning(start: int, count: int) -> None:
+    column = np.full(64, -1, np.int64)
+    values = np.arange(100, 100 + count)
+    ring.put(column, 63, start, values)
+    slots = (start + np.arange(count)) & 63
+    assert column[slots].tolist() == values.tolist()
+    assert np.count_nonzero(column == -1) == 64 - count

@@ -127,9 +127,8 @@ class Intake:
         if source.is_static:
             taken.rows[source.name] = _static(columns, len(batch))
             return
-        times, keep = self._times(source, columns, taken)
+        times, keep, (lowest, _, rising) = self._times(source, columns, taken)
         order = None
-        lowest, _, rising = ring.survey(times) if len(times) else (0, 0, True)
         if keep is not None or (watermark is not None and lowest < watermark):
             on_time = np.ones(len(times), np.bool_) if watermark is None else times >= watermark
             if keep is not None:
@@ -179,7 +178,7 @@ class Intake:
                     )
                 keep = None
             else:
-                keys, keep = self._times(source, columns, taken)
+                keys, keep, _ = self._times(source, columns, taken)
             order = None if keep is None else np.flatnonzero(keep)
             sort_keys.append(keys if order is None else keys[order])
             kept.append((source, columns, order))
@@ -203,8 +202,8 @@ class Intake:
 
     def _times(
         self, source: _Source, columns: Mapping[str, pa.Array], taken: Batches
-    ) -> tuple[Int64s, NDArray[np.bool_] | None]:
-        """Event times in ticks, and which rows have one (None: all)."""
+    ) -> tuple[Int64s, NDArray[np.bool_] | None, tuple[int, int, bool]]:
+        """Event times in ticks, which rows have one (None: all), and a survey of the times."""
         name = source.event_time
         if name is None:
             raise InputError(
@@ -226,14 +225,15 @@ class Intake:
                 column = _cast(source, column, pa.int64())
             times, ticks = column.to_numpy(), self._ticks
         if len(times) == 0:
-            return np.array(times), keep
-        lowest, highest, _ = ring.survey(times)
+            return np.array(times), keep, (0, 0, True)
+        lowest, highest, rising = ring.survey(times)
         if max(-lowest, highest) > FARTHEST // ticks:
             raise InputError(
                 f"an event time of {source.name}.{name} is too far away to be counted in "
                 f"{self._unit}, the finest time unit of this query"
             )
-        return times * ticks if ticks != 1 else np.array(times), keep
+        seen = (lowest * ticks, highest * ticks, rising)
+        return times * ticks if ticks != 1 else np.array(times), keep, seen
 
     def _columns(self, source: _Source, batch: Batch) -> dict[str, pa.Array]:
         """The columns that the query reads, in one piece and of the declared types."""

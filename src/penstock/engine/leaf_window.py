@@ -41,8 +41,9 @@ Bools = NDArray[np.bool_]
 def date(ids: Mapping[str, Int64s], leaves: Mapping[str, LeafWindow]) -> Composites:
     """Composites with the lifespans that their rows have by now; empty ones are not removed."""
     count = len(next(iter(ids.values())))
-    births = np.full(count, lifespan.BEGINNING, np.int64)
-    deaths = np.full(count, lifespan.FOREVER, np.int64)
+    births, deaths = np.empty((2, count), np.int64)
+    births.fill(lifespan.BEGINNING)
+    deaths.fill(lifespan.FOREVER)
     for stream, rows in ids.items():
         leaves[stream].bring_together(births, deaths, rows)
     return Composites(ids, births, deaths)

@@ -74,8 +74,8 @@ class _Table:
     def __call__(self, results: Composites, instants: Int64s) -> pa.Table:
         if len(results) == 0:
             return self._empty
-        if not ring.is_sorted(instants):
-            order = np.argsort(instants, kind="stable")
+        order = ring.order_of(instants)
+        if order is not None:
             results = Composites.undated(results.ids).pick(order)
         return pa.Table.from_arrays(self._project(results), schema=self._schema)
 

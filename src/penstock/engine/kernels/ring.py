@@ -108,3 +108,56 @@ def survey(values: Int64s) -> tuple[int, int, bool]:
         lowest = min(lowest, values[i])
         highest = max(highest, values[i])
     return lowest, highest, rising
+
+
+@njit(cache=True)
+def _sort(values: Int64s, lowest: int, bits: int, passes: int, order: NDArray[np.int64]) -> None:
+    """Fill ``order[passes % 2]`` with the stable order of ``values``, digit by digit of ``bits``.
+
+    ``order`` is two rows of as many numbers as there are values.
+    """
+    n = values.shape[0]
+    ends = np.empty(1 << bits, np.int64)
+    last = np.uint64((1 << bits) - 1)
+    for i in range(n):
+        order[0, i] = i
+    for turn in range(passes):
+        source, target = order[turn & 1], order[1 - (turn & 1)]
+        shift = np.uint64(turn * bits)
+        ends[:] = 0
+        for i in range(n):
+            ends[(np.uint64(values[i] - lowest) >> shift) & last] += 1
+        start = 0
+        for digit in range(1 << bits):
+            start, ends[digit] = start + ends[digit], start
+        for i in range(n):
+            position = np.uint64(source[i])
+            bucket = (np.uint64(values[position] - lowest) >> shift) & last
+            target[np.uint64(ends[bucket])] = position
+            ends[bucket] += 1
+
+
+_DIGIT = 9
+_FEW = 200
+
+
+def order_of(values: Int64s) -> Int64s | None:
+    """Positions that put ``values`` in order, equal ones as they come; None if they are in order.
+
+    The instants of a push lie close together: few digits tell them apart, and sorting by digits is
+    several times faster than by comparisons.
+    """
+    n = len(values)
+    if n == 0:
+        return None
+    lowest, highest, rising = survey(values)
+    if rising:
+        return None
+    bits = (highest - lowest).bit_length()
+    if n < _FEW or bits > 4 * _DIGIT:
+        return np.argsort(values, kind="stable")
+    passes = -(-bits // _DIGIT)
+    order = np.empty((2, n), np.int64)
+    _sort(values, lowest, -(-bits // passes), passes, order)
+    in_order: Int64s = order[passes % 2]
+    return in_order
