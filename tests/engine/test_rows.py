@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.rows import BIRTH, DEATH, SMALLEST, Rows, probe_all
+from penstock.engine.rows import BIRTH, DEATH, SMALLEST, Rows, probe_all, probe_keys
 
 Step = st.one_of(
     st.tuples(st.just("append"), st.integers(0, 200)),
@@ -60,3 +60,38 @@ def test_rows_behave_like_a_list(steps: list[tuple[str, int]], domain: int) -> N
         matches = probe_all(wanted, nothing, nothing + 5, rows, index, rows.head, 0)
         found = sorted(zip(matches[0].tolist(), matches[1].tolist(), strict=True))
         assert found == sorted((k, rows.tail + i) for i, k in enumerate(model))
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(
+    st.integers(1, 60),
+    st.lists(st.integers(1, 4), min_size=1, max_size=6),
+    st.integers(0, 2**40),
+    st.sampled_from([1, 2**20, 2**40]),
+)
+def test_old_heads_are_never_taken_for_new_rows(
+    alive: int, sizes: list[int], start: int, factor: int
+) -> None:
+    """A ring that turns many times without growing; most buckets rest for several turns."""
+    rows = Rows()
+    index = rows.add_index()
+    rows.tail = rows.low = rows.head = start
+    model: dict[int, int] = {}
+    for step in range(40 * SMALLEST // sum(sizes)):
+        for size in sizes:
+            keys = (np.arange(rows.head, rows.head + size) ** 2 // 7 % 331) * factor
+            rows.reserve(size)
+            rows.put(DEATH, rows.head, np.full(size, rows.head + size + alive))
+            first = rows.head
+            rows.head += size
+            rows.insert(index, first, keys)
+            model.update(zip(range(first, rows.head), keys.tolist(), strict=True))
+            rows.advance(max(rows.tail, rows.head - alive))
+            for gone in [r for r in model if r < rows.tail]:
+                del model[gone]
+        if step % 5 == 0:
+            wanted = np.arange(331, dtype=np.int64) * factor
+            found = probe_keys(wanted, rows, index, rows.head, 0)
+            pairs = sorted(zip((found[0] * factor).tolist(), found[1].tolist(), strict=True))
+            assert pairs == sorted((k, r) for r, k in model.items())
+    assert rows.capacity == SMALLEST
