@@ -8,15 +8,20 @@ as many tuples die as arrive. The other streams are filled before, or empty. A t
 taken in    arrival + insert + delete
 indexed     arrival + insert + delete + index                 (A is looked up by two keys)
 looking     arrival + insert + delete + probe                 (and finds nothing)
-joining     the same + m · (join + probe)                     (m partial results, no result)
-storing     the same + m · (join + insert + delete)           (m stored combinations)
-resulting   the same + m · (join + result)
+glancing    the same, into a state that fits the cache
+joining     looking + m · (join + a glance)                   (m partial results, no result)
+storing     looking + m · (join + insert + delete)            (m stored combinations)
+resulting   looking + m · (join + result)
 comparing   arrival + insert + delete + n · compare           (nested loops over n rows)
 ==========  ==============================================================================
 
-and in the end all rows of the run called storing are let go at once, which gives ``delete``.
+and in the end all rows of the run called storing are let go at once, which gives ``delete``. Pushes
+of one tuple per stream into joins of two and of six streams give the fixed cost of a batch: two
+streams and two steps against six streams and thirty steps.
 ``insert`` is the cost of a *stored combination*, as that is what plans differ in; what a tuple's
-own insertion costs more or less is counted as part of its arrival.
+own insertion costs more or less is counted as part of its arrival. ``join`` has in it that the next
+key of a partial result is fetched from a window, which happens whether it is stored or goes on.
+Storing includes one index, so it is not cheaper than that.
 
 Rounds are interleaved and the least time of each run is taken: what disturbs a machine only ever
 makes a run longer.
@@ -35,12 +40,14 @@ from penstock.engine.engine import Engine
 from penstock.planning.unit_costs import UnitCosts
 from penstock.query.parse import parse
 
-ROWS = 40_000
+ROWS = 160_000
 """Rows in a state that is probed."""
 BATCH = 10_000
 PUSHES = 8
 FANOUT = 4
 COMPARED = 2_000
+FEW = 1_000
+SMALL_PUSHES = 200
 LEAST = 1e-10
 """No operation is free, whatever the noise says."""
 
@@ -103,12 +110,14 @@ def _runs() -> dict[str, _Run]:
     values = ROWS // FANOUT
     found = _standing(ROWS, 0, 0, values)
     missed = _standing(ROWS, 1, 1, values)
+    few = _standing(FEW, 1, 1, values)
     orders = "(A B C | A:B,C B:A,C C:B,A)"
     return {
         "taken in": _Run(_TWO, "(A B)"),
         "indexed": _Run(_STAR, "(A B C)"),
         "looking": _Run(_TWO, "(A B)", {"B": missed}),
-        "joining": _Run(_CHAIN, orders, {"B": found, "C": missed}),
+        "glancing": _Run(_TWO, "(A B)", {"B": few}),
+        "joining": _Run(_CHAIN, orders, {"B": found, "C": few}),
         "storing": _Run(_CHAIN, "((A B) C)", {"B": found}),
         "resulting": _Run(_TWO, "(A B)", {"B": found}),
         "comparing": _Run(
@@ -121,39 +130,69 @@ def _runs() -> dict[str, _Run]:
     }
 
 
-def calibrate(clock: Callable[[], float] = time.process_time, rounds: int = 5) -> UnitCosts:
+def _small_pushes(names: str, clock: Callable[[], float]) -> float:
+    """Seconds of a push of one tuple of each stream into one mjoin, in which each matches those
+    of this push and of the one before: no step is left out."""
+    sources = ", ".join(f"{name} [RANGE 1 SECOND]" for name in names)
+    links = " AND ".join(f"A.x = {name}.x" for name in names[1:])
+    query = parse(
+        f"SELECT A.id FROM {sources} WHERE {links}", schemas=dict.fromkeys(names, _SCHEMA)
+    )
+    engine = Engine(query, plan=f"({' '.join(names)})")
+    least = float("inf")
+    for start in range(0, SMALL_PUSHES, SMALL_PUSHES // 4):
+        tables = []
+        for number in range(start, start + SMALL_PUSHES // 4):
+            row = {"id": [number], "ts": [1_000 * number], "x": [1], "y": [1]}
+            tables.append(pa.table(row, schema=_SCHEMA))
+        begin = clock()
+        for table in tables:
+            engine.push(dict.fromkeys(names, table))
+        least = min(least, (clock() - begin) / len(tables))
+    return least
+
+
+def calibrate(clock: Callable[[], float] = time.process_time, rounds: int = 3) -> UnitCosts:
     """Measure; some seconds."""
     runs = _runs()
     threads = pa.cpu_count()
     pa.set_cpu_count(1)
     try:
         least = dict.fromkeys(runs, float("inf"))
-        letting_go = float("inf")
+        letting_go = two = six = float("inf")
         for _ in range(rounds):
             for name, run in runs.items():
                 each, end = run.seconds(clock)
                 least[name] = min(least[name], each)
                 if name == "storing":
                     letting_go = min(letting_go, end)
+            two = min(two, _small_pushes("AB", clock))
+            six = min(six, _small_pushes("ABCDEF", clock))
     finally:
         pa.set_cpu_count(threads)
     # At the end, the window of A holds a batch or two.
-    return costs_from(least, letting_go / (1.5 * BATCH * (1 + FANOUT)))
+    return costs_from(least, letting_go / (1.5 * BATCH * (1 + FANOUT)), two, six)
 
 
-def costs_from(seconds: Mapping[str, float], delete: float) -> UnitCosts:
-    """The unit costs behind the seconds per tuple of each run."""
+def costs_from(seconds: Mapping[str, float], delete: float, two: float, six: float) -> UnitCosts:
+    """The unit costs behind the seconds per tuple of each run, and of small pushes."""
+    # two = 2 push + 2 step; six = 6 push + 30 step
+    step = max(LEAST, (six - 3 * two) / 24)
     taken_in, looking = seconds["taken in"], seconds["looking"]
     probe = max(LEAST, looking - taken_in)
-    join = max(LEAST, (seconds["joining"] - looking) / FANOUT - probe)
-    insert = max(LEAST, (seconds["storing"] - looking) / FANOUT - join - delete)
+    glance = max(LEAST, seconds["glancing"] - taken_in)
+    join = max(LEAST, (seconds["joining"] - looking) / FANOUT - glance)
+    index = max(LEAST, seconds["indexed"] - taken_in)
+    insert = max(index, (seconds["storing"] - looking) / FANOUT - join - delete)
     return UnitCosts(
         insert=insert,
         delete=max(LEAST, delete),
         join=join,
         probe=probe,
         compare=max(LEAST, (seconds["comparing"] - taken_in) / COMPARED),
-        index=max(LEAST, seconds["indexed"] - taken_in),
+        index=index,
         arrival=max(LEAST, taken_in - insert - delete),
+        step=step,
+        push=max(LEAST, two / 2 - step),
         result=max(LEAST, (seconds["resulting"] - looking) / FANOUT - join),
     )

@@ -19,7 +19,7 @@ from penstock.engine.arrival import SLICE, Arrival, slices_of
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.clock import END, START, Clock
 from penstock.engine.composites import Composites, concatenate
-from penstock.engine.feedback import Feedback
+from penstock.engine.feedback import Feedback, Message
 from penstock.engine.intake import FARTHEST, Batches, Intake
 from penstock.engine.interner import Interner
 from penstock.engine.join_tree import JoinTree
@@ -43,6 +43,8 @@ class Engine:
     >>> table = engine.push({"A": batch_a, "B": batch_b})   # doctest: +SKIP
 
     ``plan`` is a plan in the notation, a :class:`~penstock.plan.plan.Plan`, or ``"auto"``.
+    ``feedback`` is ``"jit"`` (rows that nobody wants now wait, where that pays), ``"bloom"`` (the
+    same by Bloom filters), ``"off"``, or a :class:`~penstock.engine.feedback.Feedback`.
     ``lateness`` is how far out of order events may be: milliseconds, a timedelta, or a text such as
     ``"5 SECONDS"``. ``join`` is ``"hash"``, or ``"nested-loops"`` as in the papers' experiments.
     """
@@ -51,7 +53,7 @@ class Engine:
         self,
         query: JoinGraph,
         plan: str | Plan = "auto",
-        feedback: str | Feedback = "off",
+        feedback: str | Feedback = "jit",
         overload: str = "exact",
         lateness: Any = None,
         limits: Any = None,
@@ -190,6 +192,11 @@ class Engine:
     def metrics(self) -> Metrics:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
         return measure(self._counters, self._trees, self._output, self._clock, self.query)
+
+    @property
+    def messages(self) -> list[Message]:
+        """What consumers told producers, if ``feedback`` is a Feedback with ``record=True``."""
+        return [message for tree in self._trees for message in tree.messages]
 
     def checkpoint(self) -> bytes:
         """The leaf windows and the clock, enough to go on from here after a restart."""

@@ -136,18 +136,11 @@ class FeedbackPolicy:
 
 def _counts(record: _Record) -> list[float]:
     """Counts since the start: came, admitted, pairs, news; tested, slept, woken, dropped."""
-    steps = record.consumer.steps
-    pairs = sum(
-        step.matches
-        for position, order in enumerate(steps)
-        for number, (other, step) in enumerate(order)
-        if other == record.position or (position == record.position and number == 0)
-    )
     guard = record.guard
     return [
         record.edge.came,
         record.edge.admitted,
-        pairs,
+        record.consumer.pairs_of(record.position),
         guard.opposite.admitted,
         *(guard.count(what) for what in range(4)),
     ]

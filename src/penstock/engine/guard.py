@@ -83,6 +83,11 @@ class Guard:
         """How many rows were tested, slept, woken or dropped since the start."""
         return self._counts[self._place + what]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of those who wait, and of the filter if there is one."""
+        return self.waiting.nbytes + (0 if self._filter is None else self._filter.nbytes)
+
     # -- on and off, between pushes ----------------------------------------------------------
 
     def turn_on(self) -> None:

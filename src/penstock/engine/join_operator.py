@@ -76,6 +76,15 @@ class JoinOperator:
         """Results since the start."""
         return self._counts[self._made]
 
+    def pairs_of(self, position: int) -> int:
+        """Matches since the start that rows of input ``position`` had a part in first."""
+        return sum(
+            step.matches
+            for start, order in enumerate(self.steps)
+            for number, (other, step) in enumerate(order)
+            if other == position or (start == position and number == 0)
+        )
+
     def process(self, deltas: Sequence[Composites | None], old_heads: Sequence[int]) -> Composites:
         """The new results, given the deltas of the inputs, which are already stored there.
 

@@ -62,7 +62,9 @@ class JoinTree:
         self._policy: FeedbackPolicy | None = None
         if feedback is not None and feedback.adaptive and self.guards:
             self._policy = FeedbackPolicy(self.leaves)
-            self._watch(self._policy, self._top, inputs)
+            for edge, consumer, position in self.inputs():
+                for guard in edge.guards:
+                    self._policy.watch(edge, guard, consumer, position)
         self.kept: list[CompositeState] = []
         """Everything that holds leaf rows: states, those who wait, those who were admitted."""
         self._guarded: list[Edge] = []
@@ -145,14 +147,18 @@ class JoinTree:
             self.states.append(state)
         return operator
 
-    def _watch(
-        self, policy: FeedbackPolicy, consumer: JoinOperator | None, inputs: list[Edge]
-    ) -> None:
-        for position, edge in enumerate(inputs):
-            assert consumer is not None
-            for guard in edge.guards:
-                policy.watch(edge, guard, consumer, position)
-            self._watch(policy, edge.producer, edge.children)
+    def inputs(self) -> Iterator[tuple[Edge, JoinOperator, int]]:
+        """Every edge with the join that it feeds, and as which input."""
+
+        def below(
+            consumer: JoinOperator | None, edges: list[Edge]
+        ) -> Iterator[tuple[Edge, JoinOperator, int]]:
+            for position, edge in enumerate(edges):
+                assert consumer is not None
+                yield edge, consumer, position
+                yield from below(edge.producer, edge.children)
+
+        yield from below(self._top, self._inputs)
 
     def _take_stock(self) -> None:
         self.kept = [*self.states, *(each for edge in self.edges for each in edge.kept)]

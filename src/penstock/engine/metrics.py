@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from penstock.engine.clock import START, Clock
+from penstock.engine.guard import DROPPED, SLEPT, TESTED, WOKEN
 from penstock.engine.intake import Batches
 from penstock.engine.join_tree import JoinTree
 from penstock.engine.output import Output
@@ -86,4 +87,44 @@ def measure(
             for tree in trees
             for operator in tree.operators
         ],
+        "feedback": feedback_of(trees),
+    }
+
+
+def feedback_of(trees: Sequence[JoinTree]) -> Metrics:
+    """What demand feedback did: sums, and each guard.
+
+    ``made`` are partial results that were stored, ``avoided`` those that rows asleep would have
+    made: as many as the rows that were let in did, on average. ``resumed`` rows were woken,
+    ``dropped`` ones had no partner in a static relation and never will.
+    """
+    made = sum(operator.made for tree in trees for operator in tree.operators if operator.state)
+    guards = []
+    avoided = 0.0
+    for tree in trees:
+        for edge, consumer, position in tree.inputs():
+            pairs = consumer.pairs_of(position) / edge.admitted if edge.admitted else 0.0
+            for guard in edge.guards:
+                idle = guard.count(SLEPT) + guard.count(DROPPED) - guard.count(WOKEN)
+                avoided += idle * pairs
+                guards.append(
+                    {
+                        "input": str(guard.streams),
+                        "waits_for": str(guard.opposite.streams),
+                        "on": guard.is_on,
+                        "tested": guard.count(TESTED),
+                        "slept": guard.count(SLEPT),
+                        "resumed": guard.count(WOKEN),
+                        "dropped": guard.count(DROPPED),
+                        "asleep": guard.waiting.asleep,
+                        "bytes": guard.nbytes if guard.is_on else 0,
+                    }
+                )
+    return {
+        "made": made,
+        "avoided": round(avoided),
+        "resumed": sum(each["resumed"] for each in guards),
+        "dropped": sum(each["dropped"] for each in guards),
+        "asleep": sum(each["asleep"] for each in guards),
+        "guards": guards,
     }

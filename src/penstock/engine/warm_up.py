@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numba.core import event
 
+from penstock.engine.feedback import Detection, Feedback
 from penstock.errors import InputError
 
 _KERNELS = "penstock.engine.kernels."
@@ -132,6 +133,12 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
         if column not in _NO_KEY:
             text = f"SELECT A.id, B.{column} FROM {pair} WHERE A.{column} = B.{column}"
             yield text, "auto", {"many": column in ("text", "i64")}
+    detections: tuple[Detection, ...] = ("index", "bloom")
+    for detection in detections:
+        told = {"feedback": Feedback(detection=detection, adaptive=False)}
+        star = "A.i64 = B.i64 AND A.i32 = C.i32"
+        yield f"SELECT A.id, C.id FROM {three} WHERE {star}", "((A B) C)", dict(told)
+        yield f"SELECT 1 / (A.id - 5) AS fails FROM {three} WHERE {star}", "(A B C)", dict(told)
     keys = "A.i64 = B.i64 AND A.text = B.text AND B.i64 = C.i64 AND A.i32 = C.i32"
     yield f"SELECT A.id FROM {three} WHERE {keys}", "((A B) C)", {}
     yield f"SELECT A.id FROM {three} WHERE {keys}", "((A B) C)", {"join": "nested-loops"}

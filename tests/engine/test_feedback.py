@@ -1,0 +1,282 @@
+"""Demand feedback: who waits for whom, what is said, what is saved, and when it steps aside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock.engine import edge, join_tree
+from penstock.engine.feedback import Feedback
+from penstock.engine.kernels import demand
+from penstock.engine.rows import HashIndex, Rows, exists
+from penstock.testing.compare import assert_same_rows
+from penstock.testing.generators import generate
+from penstock.testing.knobs import FEATURES, Knobs
+from penstock.testing.oracle import Oracle
+
+ALWAYS = Feedback(adaptive=False, record=True)
+MINUTE = 60_000
+COLUMNS = {"A": "id ts x y", "B": "id ts x", "C": "id ts y", "R": "y name"}
+SCHEMAS = {
+    name: pa.schema([(column, pa.int64()) for column in columns.split()])
+    for name, columns in COLUMNS.items()
+}
+FIGURE_1 = """SELECT A.id AS a, B.id AS b, C.id AS c
+    FROM A [RANGE 5 MINUTES], B [RANGE 5 MINUTES], C [RANGE 5 MINUTES]
+    WHERE A.x = B.x AND A.y = C.y"""
+
+
+def rows(stream: str, *values: tuple[int, ...]) -> dict[str, pa.Table]:
+    names = SCHEMAS[stream].names
+    table = pa.Table.from_pylist(
+        [dict(zip(names, each, strict=True)) for each in values], schema=SCHEMAS[stream]
+    )
+    return {stream: table}
+
+
+def figure_1(**options: Any) -> penstock.Engine:
+    query = penstock.parse(FIGURE_1, schemas=SCHEMAS)
+    return penstock.Engine(query, plan="((A B) C)", **options)
+
+
+def said(engine: penstock.Engine) -> list[str]:
+    return [str(message) for message in engine.messages]
+
+
+def test_the_running_example() -> None:
+    """Table I. Asked before it is used, a1 makes not even a1b1; a2 is a known MNS."""
+    engine = figure_1(feedback=ALWAYS)
+    engine.push(rows("C", (0, 0, 7)))
+    engine.push(rows("B", (1, 0, 1), (2, 0, 1), (3, 0, 1)))
+    assert said(engine) == []
+    engine.push(rows("A", (1, 1 * MINUTE, 1, 100)))
+    assert said(engine) == ["({A, B, C}) suspend {A} {A.y=100}"]
+    engine.push(rows("B", (4, 2 * MINUTE, 1)))
+    engine.push(rows("A", (2, 3 * MINUTE, 1, 100)))
+    assert len(said(engine)) == 1
+    assert engine.metrics()["feedback"]["made"] == 0
+    assert engine.metrics()["feedback"]["asleep"] == 2
+    results = engine.push(rows("C", (1, 4 * MINUTE, 100)))
+    assert said(engine)[1:] == ["({A, B, C}) resume {A} {A.y=100}"]
+    pairs = sorted(zip(results["a"].to_pylist(), results["b"].to_pylist(), strict=True))
+    assert pairs == [(a, b) for a in (1, 2) for b in (1, 2, 3, 4)]
+    assert engine.metrics()["feedback"]["made"] == 8
+    assert engine.metrics()["feedback"]["asleep"] == 0
+
+
+def test_an_empty_opposite_suspends_everything() -> None:
+    """∅ is the smallest sub-tuple: with no C at all even B waits, though it never meets C."""
+    engine = figure_1(feedback=ALWAYS)
+    engine.push(rows("B", (1, 0, 1)))
+    assert said(engine) == ["({A, B, C}) suspend {B} ∅"]
+    engine.push(rows("B", (2, 1, 1)) | rows("A", (1, 1, 1, 5)))
+    assert said(engine)[1:] == ["({A, B, C}) suspend {A} {A.y=5}"]
+    engine.push(rows("C", (1, 2, 6)))
+    assert said(engine)[2:] == ["({A, B, C}) resume {B} ∅"]
+    assert engine.push(rows("C", (2, 3, 5))).num_rows == 2
+
+
+def test_what_no_static_row_wants_is_dropped_for_good() -> None:
+    text = """SELECT A.id AS a, B.id AS b FROM A [RANGE 5 MINUTES], B [RANGE 5 MINUTES], R
+        WHERE A.x = B.x AND A.y = R.y"""
+    query = penstock.parse(text, schemas=SCHEMAS)
+    engine = penstock.Engine(query, plan="((A B) R)", feedback=ALWAYS)
+    engine.push(rows("R", (5, 1)))
+    results = engine.push(rows("A", (1, 0, 1, 5), (2, 0, 1, 6)) | rows("B", (1, 1, 1)))
+    assert results["a"].to_pylist() == [1]
+    feedback = engine.metrics()["feedback"]
+    assert (feedback["dropped"], feedback["asleep"], feedback["made"]) == (1, 0, 1)
+
+
+def test_sleepers_expire() -> None:
+    engine = figure_1(feedback=ALWAYS)
+    engine.push(rows("C", (0, 0, 7)))
+    for minute in range(60):
+        now = minute * MINUTE
+        engine.push(rows("A", (minute, now, 1, 100)) | rows("B", (minute, now, 1)))
+        engine.push(rows("C", (minute, now, 7)))
+    assert engine.metrics()["feedback"]["asleep"] <= 3 * 6 + 64
+    assert engine.push(rows("C", (99, 60 * MINUTE, 100))).num_rows == 5 * 5
+
+
+def test_a_failed_push_wakes_nobody_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = figure_1(feedback=ALWAYS)
+    engine.push(rows("C", (0, 0, 7)) | rows("B", (1, 0, 1)) | rows("A", (1, 0, 1, 100)))
+    before = said(engine), engine.metrics()["feedback"]
+    with monkeypatch.context() as patch:
+        patch.setattr(type(engine._output), "stage", _fail)
+        with pytest.raises(ZeroDivisionError):
+            engine.push(rows("C", (1, 1, 100)) | rows("A", (2, 1, 1, 200)))
+    assert (said(engine), engine.metrics()["feedback"]) == before
+    assert engine.push(rows("C", (1, 1, 100))).num_rows == 1
+
+
+def _fail(*_: Any) -> None:
+    raise ZeroDivisionError
+
+
+# -- the hazard: both sides asleep -----------------------------------------------------------
+
+
+def clique_answers(seed: int) -> tuple[int, int]:
+    """Results of a bushy clique of four, and how many the oracle has."""
+    features = FEATURES - {"except", "group by", "dstream", "rstream", "key types", "theta"}
+    case = generate(seed, Knobs(features=features, streams=(4, 4), domain=3, tuples=20))
+    graph = case.graph()
+    one, two, three, four = graph.aliases
+    engine = penstock.Engine(
+        graph,
+        plan=f"(({one} {two}) ({three} {four}))",
+        lateness=case.lateness,
+        feedback=Feedback(adaptive=False),
+    )
+    oracle = Oracle(graph, case.lateness)
+    made = expected = 0
+    for number, batches in enumerate(case.pushes):
+        made += engine.push(batches, watermark=case.watermark(number)).num_rows
+        expected += len(oracle.push(batches, case.watermark(number)))
+    return made, expected
+
+
+def test_both_sides_asleep_would_lose_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_rule = [clique_answers(seed) for seed in range(16)]
+    assert all(made == expected for made, expected in with_rule)
+    assert sum(expected for _, expected in with_rule) > 20
+
+    def both_ways(waiting: edge.Edge, opposite: edge.Edge, order: Any) -> bool:
+        del waiting, opposite, order
+        return True
+
+    monkeypatch.setattr(join_tree, "may_wait_for", both_ways)
+    without = [clique_answers(seed) for seed in range(16)]
+    assert any(made < expected for made, expected in without)
+
+
+def test_the_hazard_of_the_design() -> None:
+    """((A B)(C D)), A-C and B-C: c waits for ab, a for cd; a later b completes the result."""
+    schemas = {n: pa.schema([(c, pa.int64()) for c in ("ts", "p", "q", "r")]) for n in "ABCD"}
+    query = penstock.parse(
+        "SELECT A.ts AS t FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS], C [RANGE 9 SECONDS], "
+        "D [RANGE 9 SECONDS] WHERE A.p = B.p AND C.r = D.r AND A.q = C.p AND B.q = C.q",
+        schemas=schemas,
+    )
+    engine = penstock.Engine(query, plan="((A B) (C D))", feedback=ALWAYS)
+    oracle = Oracle(query, None)
+    for number, stream in enumerate("CDAB"):
+        batch = {stream: pa.table([[number], [1], [1], [1]], schema=schemas[stream])}
+        assert_same_rows(engine.push(batch), oracle.push(batch, None), query)
+    assert engine.metrics()["results"] == 1
+
+
+# -- it pays or it steps aside ---------------------------------------------------------------
+
+
+def streams(seed: int, count: int, values: int) -> dict[str, pa.Table]:
+    """As many rows of A, B and C; A.y meets C.y in about one of ``values`` cases."""
+    random = np.random.default_rng(seed)
+    clock = np.arange(count) + count * seed
+    return {
+        "A": pa.table(
+            [clock, clock, random.integers(0, 2000, count), random.integers(0, values, count)],
+            schema=SCHEMAS["A"],
+        ),
+        "B": pa.table([clock, clock, random.integers(0, 2000, count)], schema=SCHEMAS["B"]),
+        "C": pa.table([clock, clock, random.integers(0, values, count)], schema=SCHEMAS["C"]),
+    }
+
+
+def run(engine: penstock.Engine, values: int, first: int = 0) -> dict[str, Any]:
+    for seed in range(first, first + 12):
+        engine.push(streams(seed, 2000, values))
+    return engine.metrics()
+
+
+def short_windows(**options: Any) -> penstock.Engine:
+    query = penstock.parse(FIGURE_1.replace("5 MINUTES", "4 SECONDS"), schemas=SCHEMAS)
+    return penstock.Engine(query, plan="((A B) C)", **options)
+
+
+def test_a_guard_that_pays_comes_on_and_saves() -> None:
+    plain, told = (run(short_windows(feedback=kind), 200_000) for kind in ("off", "jit"))
+    assert told["results"] == plain["results"] > 0
+    (guard,) = [g for g in told["feedback"]["guards"] if g["on"]]
+    assert (guard["input"], guard["waits_for"]) == ("{A}", "{C}")
+    assert told["joins"][0]["made"] < plain["joins"][0]["made"] / 3
+    assert told["feedback"]["avoided"] > plain["joins"][0]["made"] / 3
+    assert told["state"]["joins"]["{A, B}"]["bytes"] < plain["state"]["joins"]["{A, B}"]["bytes"]
+
+
+def test_a_guard_that_does_not_pay_stays_off() -> None:
+    told = run(short_windows(feedback="jit"), 500)
+    assert not any(guard["on"] for guard in told["feedback"]["guards"])
+
+
+def test_a_guard_follows_the_streams() -> None:
+    engine = short_windows(feedback="jit")
+    assert any(g["on"] for g in run(engine, 200_000)["feedback"]["guards"])
+    assert not any(g["on"] for g in run(engine, 500, first=12)["feedback"]["guards"])
+    assert engine.metrics()["feedback"]["asleep"] == 0
+    assert any(g["on"] for g in run(engine, 200_000, first=24)["feedback"]["guards"])
+
+
+def test_a_bloom_filter_lets_through_but_keeps_nobody_out() -> None:
+    exact = run(short_windows(feedback=Feedback(adaptive=False)), 20_000)
+    bloom = run(short_windows(feedback=Feedback(adaptive=False, detection="bloom")), 20_000)
+    assert bloom["results"] == exact["results"]
+    assert exact["joins"][0]["made"] <= bloom["joins"][0]["made"]
+
+
+# -- kernels and options ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_exists_is_what_a_search_finds(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    wide = 2**40 if seed % 2 else 1
+    ring = Rows(dated=False)
+    index: HashIndex = ring.add_index()
+    held = random.integers(0, 300, 500) * wide
+    ring.reserve(500)
+    ring.head = 500
+    ring.insert(index, 0, held)
+    ring.low = 250
+    sought = random.integers(0, 400, 1000) * wide
+    found = np.empty(1000, np.bool_)
+    number = exists(sought, ring, index, found)
+    assert number == found.sum()
+    assert (found | ~np.isin(sought, held[250:])).all()
+    if index.narrow:
+        assert (found == np.isin(sought, held[250:])).all()
+
+
+def test_claim_takes_each_row_once() -> None:
+    claimed = np.zeros(8, np.bool_)
+    out = np.empty(6, np.int64)
+    assert demand.claim(claimed, 7, np.array([9, 3, 9, 4, 3]), out) == 3
+    assert out[:3].tolist() == [9, 3, 4]
+    assert np.flatnonzero(claimed).tolist() == [1, 3, 4]
+    assert demand.claim(claimed, 7, np.array([4, 5]), out) == 1
+
+
+def test_a_filter_has_all_that_was_put_in() -> None:
+    random = np.random.default_rng(1)
+    table = np.zeros(256, np.uint64)
+    held = random.integers(-(2**62), 2**62, 1000)
+    demand.add(table, held)
+    found = np.empty(1000, np.bool_)
+    assert demand.may_contain(table, held, found) == 1000
+    others = random.integers(-(2**62), 2**62, 1000)
+    assert demand.may_contain(table, others, found) < 100
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"detection": "magic"}, "detection='magic'"), ({"level": 0}, "level=0")],
+)
+def test_wrong_options_say_so(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(penstock.OptionError, match=message):
+        Feedback(**options)
