@@ -35,6 +35,8 @@ from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
 from penstock.query.expression import columns_of
 from penstock.query.join_graph import JoinGraph
 
+STRATEGIES = ("jisc", "moving-state")
+
 
 class Engine:
     """Runs one query on micro-batches.
@@ -188,6 +190,37 @@ class Engine:
         self._finished = True
         self._broken = False
         return table
+
+    def migrate(self, plan: str | Plan, strategy: str = "jisc") -> None:
+        """Go on with another plan from the next push on.
+
+        ``"jisc"`` completes what the new plan lacks when somebody asks for it, ``"moving-state"``
+        does so at once.
+        """
+        self._check_usable()
+        if strategy not in STRATEGIES:
+            raise OptionError(
+                f"strategy={strategy!r} does not exist; choose from: "
+                + ", ".join(map(repr, STRATEGIES))
+            )
+        self._plan = _plan_for(self.query, plan)
+        for number, (root, wiring, old) in enumerate(
+            zip(self._roots(), self._wirings, self._trees, strict=True)
+        ):
+            if root == old.root:
+                continue
+            new = JoinTree(
+                root,
+                wiring,
+                old.leaves,
+                self.options.join,
+                self.options.feedback,
+                old.complete_states(),
+            )
+            old.dispose()
+            if strategy == "moving-state":
+                new.complete_all()
+            self._trees[number] = new
 
     def metrics(self) -> Metrics:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
