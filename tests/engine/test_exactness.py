@@ -2,8 +2,9 @@
 
 Random queries, windows, types, plans, batch splits and orders within the lateness; besides that
 each way of running below: nested loops, checkpoints and restarts (also with another plan), pushes
-that fail half way, and demand feedback of every kind. ``PENSTOCK_CASES`` sets how many cases each
-way gets; a failing seed is printed as code, to become a test in ``test_regressions.py``.
+that fail half way, demand feedback of every kind, and changes of plan. ``PENSTOCK_CASES`` sets how
+many cases each way gets; a failing seed is printed as code, to become a test in
+``test_regressions.py``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 
 import penstock
 from penstock.engine import arrival, feedback_policy
+from penstock.engine.engine import STRATEGIES
 from penstock.engine.feedback import Feedback
 from penstock.engine.join_step import JoinStep
 from penstock.engine.leaf_window import LeafWindow
@@ -150,6 +152,16 @@ def toggle(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> p
     return restart(engine, chance, batches) if chance.random() < 0.2 else engine
 
 
+def migrate(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> penstock.Engine:
+    """Go on with another plan; also several times, with failed pushes and restarts in between."""
+    while chance.random() < 0.4:
+        plan = random_plan(chance, list(engine.query.aliases))
+        engine.migrate(plan, strategy=chance.choice(STRATEGIES))
+    if chance.random() < 0.2:
+        engine = fail_sometimes(engine, chance, batches)
+    return restart(engine, chance, batches) if chance.random() < 0.1 else engine
+
+
 FORMS = {
     "index": Feedback(adaptive=False),
     "bloom": Feedback(adaptive=False, detection="bloom"),
@@ -235,3 +247,13 @@ def test_guards_that_come_and_go(start: int, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(arrival, "SLICE", 4)
     for seed in range(start, start + BLOCK):
         check(seed, between=toggle, feedback=Feedback())
+
+
+@seeds(90_000)
+def test_migrations(start: int) -> None:
+    for seed in range(start, start + BLOCK):
+        feedback = FORMS["index"] if seed % 3 == 0 else "off" if seed % 3 == 1 else "jit"
+        knobs = None
+        if seed % 2:
+            knobs = Knobs(features=CLIQUES, streams=(3, 5), domain=2, tuples=10)
+        check(seed, knobs, between=migrate, feedback=feedback)

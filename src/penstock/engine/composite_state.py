@@ -10,6 +10,7 @@ waits for the oldest, and when many are dead the rest is packed together.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from penstock.engine.rows import HashIndex, Rows
 from penstock.engine.wiring import KeyColumn
 from penstock.plan.stream_set import StreamSet
 
+if TYPE_CHECKING:
+    from penstock.engine.missing import Missing
+
 Int64s = NDArray[np.int64]
 
 
@@ -29,6 +33,8 @@ class CompositeState:
 
     def __init__(self, streams: StreamSet, leaves: Mapping[str, LeafWindow]) -> None:
         self.streams = streams
+        self.missing: Missing | None = None
+        """What is not there since a change of plan."""
         self.rows = Rows(dated=False)
         self._leaves = {alias: leaf for alias, leaf in leaves.items() if alias in streams}
         self._ids = {alias: self.rows.add_column(np.int64) for alias in self._leaves}

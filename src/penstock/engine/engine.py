@@ -18,6 +18,7 @@ import pyarrow as pa
 from penstock.engine.arrival import SLICE, Arrival, slices_of
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.clock import END, START, Clock
+from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, concatenate
 from penstock.engine.feedback import Feedback, Message
 from penstock.engine.intake import FARTHEST, Batches, Intake
@@ -32,8 +33,11 @@ from penstock.engine.wiring import Wiring, wire
 from penstock.errors import InputError, OptionError, PenstockError
 from penstock.plan.notation import read
 from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
+from penstock.plan.stream_set import StreamSet
 from penstock.query.expression import columns_of
 from penstock.query.join_graph import JoinGraph
+
+STRATEGIES = ("jisc", "moving-state")
 
 
 class Engine:
@@ -189,6 +193,26 @@ class Engine:
         self._broken = False
         return table
 
+    def migrate(self, plan: str | Plan, strategy: str = "jisc") -> None:
+        """Go on with another plan from the next push on.
+
+        ``"jisc"`` completes what the new plan lacks when somebody asks for it, ``"moving-state"``
+        does so at once.
+        """
+        self._check_usable()
+        if strategy not in STRATEGIES:
+            raise OptionError(
+                f"strategy={strategy!r} does not exist; choose from: "
+                + ", ".join(map(repr, STRATEGIES))
+            )
+        self._plan = _plan_for(self.query, plan)
+        for number, (root, old) in enumerate(zip(self._roots(), self._trees, strict=True)):
+            if root != old.root:
+                new = self._another_tree(number, root, old.complete_states())
+                if strategy == "moving-state":
+                    new.complete_all()
+                self._trees[number] = new
+
     def metrics(self) -> Metrics:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
         return measure(self._counters, self._trees, self._output, self._clock, self.query)
@@ -338,14 +362,38 @@ class Engine:
 
     # -- restart -----------------------------------------------------------------------------
 
+    def _complete_later(self) -> None:
+        """After a restart all states are missing, as after a migration: the engine answers at once,
+        and what nobody asks for is never made again."""
+        for number, old in enumerate(self._trees):
+            self._trees[number] = self._another_tree(number, old.root, {})
+
+    def _another_tree(
+        self, number: int, root: Node, carried: Mapping[StreamSet, CompositeState]
+    ) -> JoinTree:
+        """A tree for block ``number`` in the place of the one that is there."""
+        old = self._trees[number]
+        new = JoinTree(
+            root,
+            self._wirings[number],
+            old.leaves,
+            self.options.join,
+            self.options.feedback,
+            carried,
+        )
+        old.dispose()
+        return new
+
     def _replay(self) -> list[Composites]:
         """Rebuild states from the leaf windows; all living results of each block."""
+        results = []
         for tree in self._trees:
             tree.begin_slice(START, END, SLICE, START)
-        return [
-            tree.process({alias: leaf.delta_of_all() for alias, leaf in tree.leaves.items()})
-            for tree in self._trees
-        ]
+            results.append(
+                tree.process({alias: leaf.delta_of_all() for alias, leaf in tree.leaves.items()})
+            )
+            tree.commit()
+        return results
 
 
 def _plan_for(query: JoinGraph, plan: str | Plan) -> Plan:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, concatenate, none_of
+from penstock.engine.join_order import probe_order
 from penstock.engine.join_step import Algorithm, Input, JoinStep
 from penstock.engine.leaf_window import LeafWindow, date
 from penstock.engine.wiring import Wiring
 from penstock.plan.plan import Join
-from penstock.plan.stream_set import StreamSet
 
 Int64s = NDArray[np.int64]
 
@@ -126,7 +126,7 @@ class JoinOperator:
         for other, step in steps:
             rows = step.target.rows
             bound = rows.head if other < position else old_heads[other]
-            if bound <= rows.low:
+            if bound <= rows.low and step.target.missing is None:
                 return None
             bounds.append(bound)
         count = most = len(batch)
@@ -165,21 +165,3 @@ class JoinOperator:
         found = date(ids, self._leaves)
         keep = found.births <= found.deaths
         return found if keep.all() else found.pick(np.flatnonzero(keep))
-
-
-def probe_order(position: int, inputs: Sequence[StreamSet], wiring: Wiring) -> tuple[int, ...]:
-    """An order that visits linked inputs first: by hash if possible, else by a condition."""
-    together = inputs[position]
-    left = [i for i in range(len(inputs)) if i != position]
-    order = []
-    while left:
-        ranks = []
-        for candidate in left:
-            linking = wiring.between(together, inputs[candidate])
-            rank = 0 if linking.keys else 1 if linking.conditions or linking.residuals else 2
-            ranks.append((rank, candidate))
-        _, chosen = min(ranks)
-        order.append(chosen)
-        left.remove(chosen)
-        together = together | inputs[chosen]
-    return tuple(order)

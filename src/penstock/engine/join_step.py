@@ -25,6 +25,8 @@ from penstock.engine.wiring import Condition, KeyColumn, Linking
 from penstock.query.expression import Column
 
 Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Gap = tuple[int, int]
 Input = LeafWindow | CompositeState
 Algorithm = Literal["hash", "nested-loops"]
 
@@ -74,6 +76,11 @@ class JoinStep:
             self._index = target.index_on(self._right_keys)
         self.target = target
 
+    def dispose(self) -> None:
+        """This step is not needed any more."""
+        if self._index is not None:
+            self.target.release_index(self._right_keys)
+
     @property
     def probes(self) -> int:
         """Composites that came to this step since the start."""
@@ -91,16 +98,46 @@ class JoinStep:
             return self._narrow_checks
         return self._wide_checks
 
-    def apply(self, left: Composites, bound: int) -> Composites:
-        """All matches of ``left`` with the rows of the target before ``bound``."""
+    def apply(
+        self, left: Composites, bound: int, without: tuple[int, Bools] | None = None
+    ) -> Composites:
+        """All matches of ``left`` with the rows of the target before ``bound``.
+
+        Rows that are set in ``without``, counted from its first, do not count.
+        """
         self._counts[self._probes] += len(left)
-        found = self._hash(left, bound) if self._index is not None else self._try_all(left, bound)
+        gap = self._complete(left.ids, bound)
+        if self._index is not None:
+            found = self._hash(left, bound, gap, without)
+        else:
+            found = self._try_all(left, bound, gap, without)
         self._counts[self._matches] += len(found)
         return found
 
-    def _hash(self, left: Composites, bound: int) -> Composites:
+    def _complete(self, ids: Mapping[str, Int64s], bound: int) -> Gap | None:
+        """Complete what the target lacks of what ``ids`` are going to ask for.
+
+        What was completed stands behind the rows that the probe may see: the gap in between.
+        """
+        missing = self.target.missing
+        if missing is None:
+            return None
+        if self._left_keys:
+            missing.complete(self._right_keys, key_values(self._left_keys[:1], ids, self._leaves))
+        else:
+            missing.complete_all()
+        return missing.gap(bound)
+
+    def _hash(
+        self,
+        left: Composites,
+        bound: int,
+        gap: Gap | None,
+        without: tuple[int, Bools] | None,
+    ) -> Composites:
         rows, index = self.target.rows, self._index
         assert index is not None
+        bound = bound if gap is None else rows.head
         keys = key_values(self._left_keys, left.ids, self._leaves)
         expected = len(left) * self._ratio
         if isinstance(self.target, LeafWindow):
@@ -108,9 +145,15 @@ class JoinStep:
                 keys, left.births, left.deaths, rows, index, bound, expected
             )
             self._learn(len(at), len(left))
+            if without is not None:
+                keep = _outside(row, gap, without)
+                at, row, births, deaths = at[keep], row[keep], births[keep], deaths[keep]
             return self._finish(left, at, row, births, deaths)
         at, row = probe_keys(keys, rows, index, bound, expected)
         self._learn(len(at), len(left))
+        if gap is not None or without is not None:
+            keep = _outside(row, gap, without)
+            at, row = at[keep], row[keep]
         return self._finish(left, at, row)
 
     def _learn(self, found: int, probes: int) -> None:
@@ -128,16 +171,30 @@ class JoinStep:
         """
         index = self._index
         assert index is not None
+        gap = self._complete(ids, bound)
         run = _run_of(ids)
         if run is None:
-            keys = key_values(self._left_keys, ids, self._leaves)
-            at, row = self._probe(keys, index, bound, 0)
-            found = {stream: ring.pick(rows, at) for stream, rows in ids.items()}
+            keys, offset = key_values(self._left_keys, ids, self._leaves), 0
         else:
-            stream, first, count = run
-            keys = self._keys_of_run(stream, first, count)
-            at, row = self._probe(keys, index, bound, first)
-            found = {stream: at}
+            keys, offset = self._keys_of_run(*run), run[1]
+        count, rows = len(keys), self.target.rows
+        self._counts[self._probes] += count
+        at, row = probe_keys(
+            keys,
+            rows,
+            index,
+            bound if gap is None else rows.head,
+            count * self._ratio,
+            offset,
+        )
+        self._learn(len(at), count)
+        if gap is not None:
+            keep = _outside(row, gap, None)
+            at, row = at[keep], row[keep]
+        if run is None:
+            found = {stream: ring.pick(each, at) for stream, each in ids.items()}
+        else:
+            found = {run[0]: at}
         found.update(self.target.resolve(row))
         if self._checks and len(at):
             keep = np.ones(len(at), np.bool_)
@@ -148,13 +205,6 @@ class JoinStep:
                 return found
         self._counts[self._matches] += len(at)
         return found
-
-    def _probe(self, keys: Int64s, index: HashIndex, bound: int, offset: int) -> NDArray[np.int64]:
-        count = len(keys)
-        self._counts[self._probes] += count
-        pairs = probe_keys(keys, self.target.rows, index, bound, count * self._ratio, offset)
-        self._learn(pairs.shape[1], count)
-        return pairs
 
     def _keys_of_run(self, stream: str, first: int, count: int) -> Int64s:
         """The keys of consecutive rows: where they lie, if that is in one piece."""
@@ -168,8 +218,16 @@ class JoinStep:
         ids = {stream: np.arange(first, first + count, dtype=np.int64)}
         return key_values(self._left_keys, ids, self._leaves)
 
-    def _try_all(self, left: Composites, bound: int) -> Composites:
-        visible = self.target.visible(bound)
+    def _try_all(
+        self,
+        left: Composites,
+        bound: int,
+        gap: Gap | None,
+        without: tuple[int, Bools] | None,
+    ) -> Composites:
+        visible = self.target.visible(bound if gap is None else self.target.rows.head)
+        if gap is not None or without is not None:
+            visible = visible[_outside(visible, gap, without)]
         operators = np.array([c.operator for c in self._loop], np.int64)
         lefts = self._values([c.left for c in self._loop], left.ids, len(left))
         found = []
@@ -255,6 +313,17 @@ class JoinStep:
                 keep,
             )
         return rejected
+
+
+def _outside(rows: Int64s, gap: Gap | None, without: tuple[int, Bools] | None) -> Bools:
+    """Which of ``rows`` are neither in the gap nor set in ``without``."""
+    keep = np.ones(len(rows), np.bool_)
+    if gap is not None:
+        keep &= (rows < gap[0]) | (rows >= gap[1])
+    if without is not None:
+        first, flags = without
+        keep &= ~flags[rows - first]
+    return keep
 
 
 def _run_of(ids: Mapping[str, Int64s]) -> tuple[str, int, int] | None:

@@ -18,10 +18,12 @@ from penstock.engine.feedback import Feedback, Message
 from penstock.engine.feedback_policy import FeedbackPolicy
 from penstock.engine.guard import Guard
 from penstock.engine.join_operator import JoinOperator
-from penstock.engine.join_step import Algorithm
+from penstock.engine.join_step import Algorithm, Input
 from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.missing import Missing
 from penstock.engine.wiring import Wiring
 from penstock.plan.plan import Join, Leaf, Node
+from penstock.plan.stream_set import StreamSet
 
 _WORTH_HIDING = 1024
 
@@ -38,8 +40,14 @@ class JoinTree:
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
         feedback: Feedback | None = None,
+        carried: Mapping[StreamSet, CompositeState] | None = None,
     ) -> None:
+        """``carried`` are complete states of another plan, if windows are not empty: what is not
+        among them is missing."""
         self.root = root
+        self._carried = {} if carried is None else carried
+        self._algorithm: Algorithm = algorithm
+        self._feedback = feedback
         self.leaves = {alias: leaves[alias] for alias in leaves if alias in root.streams}
         self._wiring = wiring
         self._counts: list[int] = []
@@ -57,7 +65,13 @@ class JoinTree:
         self.operators: list[JoinOperator] = []
         self.states: list[CompositeState] = []
         self._inputs = inputs
-        self._top = self._operator(root, inputs, algorithm, None)
+        self.missing: list[Missing] = []
+        """What states lack since a change of plan."""
+        if carried is not None:
+            self._note_missing(inputs)
+        elif feedback is not None and not feedback.adaptive:
+            self._turn_all_on()
+        self._top = self._operator(root, inputs, None)
         self.guards = [guard for edge in self.edges for guard in edge.guards]
         self._policy: FeedbackPolicy | None = None
         if feedback is not None and feedback.adaptive and self.guards:
@@ -76,7 +90,7 @@ class JoinTree:
         if isinstance(node, Leaf):
             return Edge(node, self.leaves[node.stream], self.leaves, [], self._counts)
         children = [self._edge(each) for each in node.inputs]
-        state = CompositeState(node.streams, self.leaves)
+        state = self._carried.get(node.streams) or CompositeState(node.streams, self.leaves)
         return Edge(node, state, self.leaves, children, self._counts)
 
     def _in_order_of_visit(self, inputs: list[Edge]) -> Iterator[Edge]:
@@ -118,24 +132,22 @@ class JoinTree:
                 self.messages if feedback.record else None,
             )
             edge.guards.append(guard)
-            if not feedback.adaptive:
-                edge.turn_on(guard)
 
     def _operator(
-        self, node: Node, inputs: list[Edge], algorithm: Algorithm, state: CompositeState | None
+        self, node: Node, inputs: list[Edge], state: CompositeState | None
     ) -> JoinOperator | None:
         """The operator of ``node``, after those of the joins below it."""
         if not isinstance(node, Join):
             return None
         for edge in inputs:
             if isinstance(edge.source, CompositeState):
-                edge.producer = self._operator(edge.node, edge.children, algorithm, edge.source)
+                edge.producer = self._operator(edge.node, edge.children, edge.source)
         operator = JoinOperator(
             node,
             [edge.input for edge in inputs],
             self._wiring,
             self.leaves,
-            algorithm,
+            self._algorithm,
             state,
             self._counts,
         )
@@ -146,6 +158,60 @@ class JoinTree:
         if state is not None:
             self.states.append(state)
         return operator
+
+    def _note_missing(self, inputs: list[Edge]) -> None:
+        """What is not carried over can be made of the leaves and complete states below it."""
+        for leaf in self.leaves.values():
+            leaf.rows.low = leaf.rows.tail
+        for edge in inputs:
+            self._note_missing(edge.children)
+            if not isinstance(edge.source, CompositeState):
+                continue
+            edge.source.rows.low = edge.source.rows.tail
+            if edge.streams in self._carried:
+                continue
+            parts = list(_complete_parts(edge))
+            if all(len(part.rows) for part in parts):
+                missing = Missing(edge.source, parts, self._wiring, self.leaves, self._algorithm)
+                edge.source.missing = missing
+                self.missing.append(missing)
+
+    def _turn_all_on(self) -> None:
+        for edge in self.edges:
+            for guard in edge.guards:
+                edge.turn_on(guard)
+
+    def complete_states(self) -> dict[StreamSet, CompositeState]:
+        """The states that lack nothing: no migration is under way, and nobody sleeps below."""
+
+        def is_complete(edge: Edge) -> bool:
+            return (
+                edge.source.missing is None
+                and not any(len(guard.waiting.rows) for guard in edge.guards)
+                and not edge.is_leaving
+                and all(is_complete(child) for child in edge.children)
+            )
+
+        return {
+            edge.streams: edge.source
+            for edge in self.edges
+            if isinstance(edge.source, CompositeState) and is_complete(edge)
+        }
+
+    def dispose(self) -> None:
+        """Another tree takes over; whoever knows this one may still ask it for the leaves."""
+        for guard in self.guards:
+            if guard.is_on:
+                guard.turn_off()
+        for missing in self.missing:
+            missing.dispose()
+        for operator in self.operators:
+            for steps in operator.steps:
+                for _, step in steps:
+                    step.dispose()
+        self.operators, self.states, self.kept, self.guards = [], [], [], []
+        self.edges, self._inputs, self._guarded, self.missing = [], [], [], []
+        self._top = self._policy = None
 
     def inputs(self) -> Iterator[tuple[Edge, JoinOperator, int]]:
         """Every edge with the join that it feeds, and as which input."""
@@ -184,12 +250,13 @@ class JoinTree:
 
         What died before can be hidden from their probes. That shortens chains but costs a walk, so
         small pushes do it only once for many rows. Rows that wait may be let in long after they
-        were born, and what they meet may be wanted by any row that is still to come: with guards,
-        only what died before ``watermark``, too, is hidden.
+        were born, and what they meet may be wanted by any row that is still to come; the same goes
+        for what is completed after a change of plan. Then only what died before ``watermark``,
+        too, is hidden.
         """
         for operator in self.operators:
             operator.extent = last - first
-        if self._guarded:
+        if self._guarded or self.missing:
             first = min(first, watermark)
         if first < self._hidden:
             self._hidden = START
@@ -210,6 +277,8 @@ class JoinTree:
         if self._top is None:
             (stream,) = self.leaves
             return deltas.get(stream, self._nothing)
+        for missing in self.missing:
+            missing.begin()
         for edge in self.edges:
             if isinstance(edge.node, Leaf):
                 edge.admit(deltas.get(edge.node.stream))
@@ -236,25 +305,61 @@ class JoinTree:
             leaf.undo(next(heads))
         for state in self.kept:
             state.rows.truncate(next(heads))
+        for missing in self.missing:
+            missing.undo()
 
     def commit(self) -> None:
         """The push is done. Guards may be turned on and off now."""
+        if self.missing:
+            self._finish_completion()
         if not self.guards:
             return
         settled = False
         for edge in self._guarded:
             edge.commit()
             settled |= edge.settle()
-        if self._policy is not None:
+        if self._policy is not None and not self.missing:
             rows = sum(len(edge.delta) for edge in self.edges if edge.delta is not None)
             settled |= self._policy.review(rows)
         if settled:
+            self._take_stock()
+
+    def complete_all(self) -> None:
+        """Make all that is missing, now."""
+        for missing in self.missing:
+            missing.begin()
+            missing.complete_all()
+        if self.missing:
+            self._finish_completion()
+
+    def _finish_completion(self) -> None:
+        """States that lack nothing any more are like any other; when all are, guards may come."""
+        left = []
+        for missing in self.missing:
+            missing.commit()
+            if missing.is_over:
+                missing.state.missing = None
+                missing.dispose()
+            else:
+                left.append(missing)
+        self.missing = left
+        if not left and self._feedback is not None and not self._feedback.adaptive:
+            self._turn_all_on()
             self._take_stock()
 
     def shorten(self, found: Composites) -> None:
         """Bring the deaths of ``found`` down to the present deaths of its leaf rows."""
         for leaf in self.leaves.values():
             leaf.shorten_by_id(found)
+
+
+def _complete_parts(edge: Edge) -> Iterator[Input]:
+    """The largest complete states below ``edge``, and leaves."""
+    for child in edge.children:
+        if child.source.missing is None:
+            yield child.source
+        else:
+            yield from _complete_parts(child)
 
 
 def _run(operator: JoinOperator, inputs: list[Edge]) -> Composites | None:

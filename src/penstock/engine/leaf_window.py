@@ -52,6 +52,9 @@ def date(ids: Mapping[str, Int64s], leaves: Mapping[str, LeafWindow]) -> Composi
 class LeafWindow:
     """The living tuples of ``stream``."""
 
+    missing: None = None
+    """A window lacks nothing."""
+
     def __init__(
         self,
         stream: Stream,

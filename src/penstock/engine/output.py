@@ -31,6 +31,9 @@ Int64s = NDArray[np.int64]
 class Output(Protocol):
     """The top of a query."""
 
+    needs_history: bool
+    """Whether it has to know all living results after a restart."""
+
     def stage(self, results: Sequence[Composites], clock: Clock) -> pa.Table:
         """The rows that leave, given the new results of each block."""
 
@@ -83,6 +86,8 @@ class _Table:
 class BornOutput:
     """ISTREAM of a join: nothing to remember."""
 
+    needs_history = False
+
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._table = _Table(graph, tree)
 
@@ -108,6 +113,8 @@ class BornOutput:
 
 class HeldOutput:
     """DSTREAM and RSTREAM of a join."""
+
+    needs_history = True
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._table = _Table(graph, tree)
@@ -145,6 +152,8 @@ class HeldOutput:
 class DifferenceOutput:
     """EXCEPT."""
 
+    needs_history = True
+
     def __init__(self, graph: JoinGraph, trees: Sequence[JoinTree]) -> None:
         self._table = _Table(graph, trees[0])
         self.difference = Difference(
@@ -174,6 +183,8 @@ class DifferenceOutput:
 
 class GroupedOutput:
     """GROUP BY."""
+
+    needs_history = True
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._by_rows = graph.by_rows

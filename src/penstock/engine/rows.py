@@ -62,6 +62,8 @@ class Rows:
         self.low = 0
         self.columns: list[NDArray[Any]] = []
         self.indexes: list[HashIndex] = []
+        self.pins = 0
+        """How many rely on rows keeping their numbers."""
         self._alive_at_check = 0
         self._expected = 0
         """For how many rows the ring was made, until the first of them expires."""
@@ -222,7 +224,7 @@ class Rows:
         Composites of two streams die at an even rate over a window, so half of those between tail
         and head are dead as a rule, and packing them would be for ever. Two thirds are worth it.
         """
-        return len(self) > 3 * self._alive_at_check + SMALLEST
+        return self.pins == 0 and len(self) > 3 * self._alive_at_check + SMALLEST
 
     def pack(self, alive: Int64s) -> bool:
         """Keep only the rows ``alive`` if they are less than a third; whether that was so."""

@@ -1,0 +1,26 @@
+"""The order in which an input of a join visits the others, if the plan does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.engine.wiring import Wiring
+from penstock.plan.stream_set import StreamSet
+
+
+def probe_order(position: int, inputs: Sequence[StreamSet], wiring: Wiring) -> tuple[int, ...]:
+    """An order that visits linked inputs first: by hash if possible, else by a condition."""
+    together = inputs[position]
+    left = [i for i in range(len(inputs)) if i != position]
+    order = []
+    while left:
+        ranks = []
+        for candidate in left:
+            linking = wiring.between(together, inputs[candidate])
+            rank = 0 if linking.keys else 1 if linking.conditions or linking.residuals else 2
+            ranks.append((rank, candidate))
+        _, chosen = min(ranks)
+        order.append(chosen)
+        left.remove(chosen)
+        together = together | inputs[chosen]
+    return tuple(order)

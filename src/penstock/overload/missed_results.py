@@ -1,0 +1,107 @@
+"""How many results were missed because probes were skipped, with the standard error.
+
+Two estimates, both of Horvitz and Thompson's kind: a thing that was seen with probability π stands
+for 1/π things.
+
+**One half-way join** (:func:`missed_in_strata`). Of N tuples n were drawn to probe, and they found
+y_1 … y_n matches. The N-n others missed (N-n) · mean(y) in expectation, without bias, with the
+variance (N-n)² · (s²/n + s²/(N-n)): the error of the mean, and the spread of the tuples that were
+not seen themselves. This equals N²(1 - n/N) s²/n, the textbook variance of the total of a simple
+random sample, because the matches that were seen have no error. Strata (batches, half-way joins)
+are drawn independently, so both add up.
+
+**A whole plan** (:func:`missed_by_weight`). A result of several joins exists if several probes were
+made: the one that completed it, and those that made its stored parts, perhaps long ago. If these
+draws are independent, its probability is the product of theirs, so a result weighs the product of
+the 1/π, and the sum of weights is an unbiased estimate of all results, thin states included.
+Results that share a probe stand or fall together. The variance is estimated from the total weight
+t_d of the results that hang on each probe d: Σ (1-π_d) t_d². The expectation of this is at least
+the first-order part of the true variance (Σ (1-π_d)/π_d T_d², with T_d the true number), since
+t_d² has the square of its mean and a variance of its own on top, so it errs on the safe side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """About ``results`` were missed, give or take ``error`` (one standard error)."""
+
+    results: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.results:,.0f} ± {self.error:,.0f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """``probed`` of ``tuples`` were drawn at random; the sum and sum of squares of their matches.
+
+    ``worth`` are the results that one match leads to: 1 at the root.
+    """
+
+    tuples: int
+    probed: int
+    matches: float
+    squares: float
+    worth: float = 1.0
+
+    @staticmethod
+    def of(tuples: int, matches: Int64s, worth: float = 1.0) -> Stratum:
+        """The stratum of ``tuples`` of which ``len(matches)`` probed."""
+        found = matches.astype(np.float64)
+        return Stratum(tuples, len(found), float(found.sum()), float(found @ found), worth)
+
+
+def missed_in_strata(strata: Iterable[Stratum]) -> Missed:
+    """The results missed by the tuples that did not probe.
+
+    A stratum of which nothing was drawn says nothing, so the error is infinite; with one draw
+    nothing is known of the spread, which is then taken to be as large as what was found.
+    """
+    missed = variance = 0.0
+    for each in strata:
+        left = each.tuples - each.probed
+        if left <= 0:
+            continue
+        if each.probed == 0:
+            variance = math.inf
+            continue
+        mean = each.matches / each.probed
+        spread = (
+            max(0.0, each.squares - each.probed * mean * mean) / (each.probed - 1)
+            if each.probed > 1
+            else each.squares
+        )
+        missed += each.worth * left * mean
+        variance += each.worth**2 * each.tuples * left * spread / each.probed
+    return Missed(missed, math.sqrt(variance))
+
+
+def missed_by_weight(draws: Int64s, probabilities: Floats) -> Missed:
+    """The results missed, from the draws that each result that was made hangs on.
+
+    ``draws`` has a row for each result and a column for each join it went through: the number of
+    the draw, or -1 where the probe was sure. ``probabilities[number]`` is the chance of a draw.
+    """
+    sure = draws < 0
+    chances = np.where(sure, 1.0, probabilities[np.where(sure, 0, draws)])
+    weights = 1.0 / chances.prod(axis=1)
+    hanging = np.zeros(len(probabilities))
+    for column, certain in zip(draws.T, sure.T, strict=True):
+        hanging += np.bincount(
+            column[~certain], weights=weights[~certain], minlength=len(probabilities)
+        )
+    variance = float(((1.0 - probabilities) * hanging**2).sum())
+    return Missed(float(weights.sum()) - len(draws), math.sqrt(variance))
