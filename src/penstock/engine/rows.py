@@ -23,6 +23,8 @@ Int64s = NDArray[np.int64]
 BIRTH = 0
 DEATH = 1
 SMALLEST = 64
+_SMALL = 1024
+"""A ring of fewer rows is copied in microseconds."""
 
 
 @dataclass(slots=True)
@@ -116,13 +118,15 @@ class Rows:
 
         ``expected`` is how many rows there may be once the window is full. While it fills, a ring
         that has to grow grows towards that, since memory that is never copied is never touched
-        twice; but to no more than 32 times what is needed now.
+        twice; but to no more than 32 times what is needed now, and not while it is small.
         """
         needed = self.head - self.tail + count
         if needed > self.capacity:
             if needed > index_kernels.LARGEST:
                 raise PenstockError(f"a window or state would hold {needed:,} rows; 2^30 can be")
-            wanted = min(max(needed, min(expected, 32 * needed)), index_kernels.LARGEST)
+            wanted = needed
+            if needed >= _SMALL:
+                wanted = min(max(needed, min(expected, 32 * needed)), index_kernels.LARGEST)
             self._resize(1 << (wanted - 1).bit_length())
             self._expected = wanted
         elif self.head + count - self._swept > self.capacity:
