@@ -15,15 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
+    from penstock.engine.feedback import Feedback
     from penstock.errors import (
         CheckpointError,
         InputError,
+        NoQualifiedPlan,
         OptionError,
         PenstockError,
         PlanError,
         QueryError,
     )
     from penstock.plan.plan import Plan
+    from penstock.planning.limits import Limits
+    from penstock.planning.planner import plan
+    from penstock.planning.statistics import Statistics
     from penstock.query.join_graph import JoinGraph
     from penstock.query.parse import parse
 
@@ -32,20 +37,28 @@ __version__ = "0.1.0"
 __all__ = [
     "CheckpointError",
     "Engine",
+    "Feedback",
     "InputError",
     "JoinGraph",
+    "Limits",
+    "NoQualifiedPlan",
     "OptionError",
     "PenstockError",
     "Plan",
     "PlanError",
     "QueryError",
+    "Statistics",
     "parse",
+    "plan",
 ]
 
 _HOME = {
     "Engine": "penstock.engine.engine",
+    "Feedback": "penstock.engine.feedback",
     "JoinGraph": "penstock.query.join_graph",
+    "Limits": "penstock.planning.limits",
     "Plan": "penstock.plan.plan",
+    "Statistics": "penstock.planning.statistics",
     "parse": "penstock.query.parse",
 }
 
@@ -53,6 +66,8 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    if name == "plan":
+        return import_module("penstock.plan")  # A package that can be called.
     value = getattr(import_module(_HOME.get(name, "penstock.errors")), name)
     globals()[name] = value
     return value

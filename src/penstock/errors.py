@@ -57,6 +57,31 @@ class CheckpointError(PenstockError):
     """A checkpoint that is damaged, or that belongs to another query."""
 
 
+class NoQualifiedPlan(PenstockError):  # noqa: N818 - the name states what happened
+    """No plan stays within the limits: which limit, by how much, and which plan came nearest."""
+
+    def __init__(
+        self,
+        message: str,
+        exceeded: tuple[str, ...] = (),
+        nearest: object = None,
+        cpu: float = 0.0,
+        memory: float = 0.0,
+        proven: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.exceeded = exceeded
+        """The limits that the nearest plan exceeds: some of ``cpu`` and ``memory``."""
+        self.nearest = nearest
+        """The plan that came nearest."""
+        self.cpu = cpu
+        """What it needs, as a share of a core."""
+        self.memory = memory
+        """What it needs, in bytes."""
+        self.proven = proven
+        """Whether no plan at all is within the limits, or none was found."""
+
+
 class InvariantBroken(Exception):  # noqa: N818 - the name states what happened
     """A bug in Penstock: please report it with the query and the plan."""
 

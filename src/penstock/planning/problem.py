@@ -1,0 +1,173 @@
+"""A query, what is known about its streams and what operations cost: one problem to be planned.
+
+Blocks after EXCEPT are joins of their own that share the limits; so a problem is a list of blocks,
+and a candidate has a shape for each. Taking tuples in, subtracting blocks, holding results and
+fetching their columns cost the same under every plan; that is :attr:`Problem.fixed`.
+
+Where a statistic is missing, something is assumed and the assumption is told
+(:mod:`penstock.planning.block_reader`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.errors import OptionError
+from penstock.plan.notation import write
+from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
+from penstock.planning.block import Block, Cost
+from penstock.planning.block_reader import BlockReader
+from penstock.planning.cost_model import shape_cost
+from penstock.planning.probe_orders import probe_orders
+from penstock.planning.shape import Shape, join, leaf
+from penstock.planning.statistics import Statistics
+from penstock.planning.storage import Storage
+from penstock.planning.unit_costs import UnitCosts
+from penstock.query.join_graph import JoinGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A plan while it is being planned: a shape for each block, and what all of it costs."""
+
+    shapes: tuple[Shape, ...]
+    cost: Cost
+
+
+class Problem:
+    """What planners work on."""
+
+    def __init__(
+        self,
+        query: JoinGraph,
+        statistics: Statistics,
+        costs: UnitCosts | None = None,
+        storage: Storage | None = None,
+        join: str = "hash",
+        cross_products: bool = False,
+    ) -> None:
+        """``costs`` are those of the statistics, or the defaults, unless given here."""
+        if join not in ("hash", "nested-loops"):
+            raise OptionError(f"join={join!r} does not exist; choose from: 'hash', 'nested-loops'")
+        self.query = query
+        self.statistics = statistics
+        self.costs = costs or statistics.costs or UnitCosts()
+        self.storage = storage or Storage()
+        _check_names(query, statistics)
+        assumptions: dict[str, None] = {}
+        self.blocks = tuple(
+            BlockReader(graph, query, statistics, assumptions).read(
+                self.costs, self.storage, join == "nested-loops", cross_products
+            )
+            for graph in query.blocks
+        )
+        self.assumptions = tuple(assumptions)
+        """What was assumed where a statistic is missing."""
+        self.fixed = self._fixed()
+
+    def evaluate(self, shapes: Sequence[Shape]) -> Candidate:
+        """What ``shapes``, one for each block, cost together."""
+        total = self.fixed
+        for block, shape in zip(self.blocks, shapes, strict=True):
+            total = total.plus(shape_cost(block, shape))
+        return Candidate(tuple(shapes), total)
+
+    def price(self, plan: Plan) -> Cost:
+        """What ``plan`` costs, with the best probe orders for its shape."""
+        return self.evaluate(self.shapes_of(plan)).cost
+
+    def plan_of(self, candidate: Candidate) -> Plan:
+        """The plan, with probe orders for every mjoin."""
+        nodes = [
+            _node(block, shape) for block, shape in zip(self.blocks, candidate.shapes, strict=True)
+        ]
+        return Plan(nodes[0], tuple(nodes[1:]))
+
+    def outline(self, candidate: Candidate) -> str:
+        """The plan in the notation, without probe orders."""
+        return " - ".join(
+            _outline(block, shape)
+            for block, shape in zip(self.blocks, candidate.shapes, strict=True)
+        )
+
+    def shapes_of(self, plan: Plan) -> tuple[Shape, ...]:
+        """The shapes of ``plan``; blocks that it does not mention are single mjoins."""
+        plan.check(self.query)
+        roots = {block_of(node, self.query).aliases: node for node in plan.minus}
+        shapes = [_shape(self.blocks[0], plan.root)]
+        for block in self.blocks[1:]:
+            node = roots.get(block.names)
+            everyone = join(leaf(i) for i in range(len(block.windows)))
+            shapes.append(everyone if node is None else _shape(block, node))
+        return tuple(shapes)
+
+    def _fixed(self) -> Cost:
+        """What every plan pays."""
+        main, costs = self.blocks[0], self.costs
+        cpu = memory = 0.0
+        for block in self.blocks:
+            cpu += costs.arrival * sum(window.arrivals for window in block.windows)
+            cpu += costs.push * self.statistics.pushes * len(block.windows)
+        results = main.cardinality.rate(main.everything)
+        cpu += results * costs.result
+        for block in self.blocks[1:]:
+            cardinality, everything = block.cardinality, block.everything
+            cpu += cardinality.rate(everything) * (costs.insert + costs.delete)
+            cpu += results * costs.probe
+            # Equal answers are looked up by a hash of their columns, so these are stored as well.
+            columns = len(block.windows) + len(self.query.select) + 2
+            memory += self.storage.of_state(cardinality.size(everything), columns, 1, 1.0)
+        if self.query.emission != "istream" or self.query.is_grouped:
+            held = main.cardinality.size(main.everything)
+            memory += self.storage.of_state(held, len(main.windows) + 2, 0, 1.0)
+        return Cost(cpu, memory)
+
+
+def _shape(block: Block, node: Node) -> Shape:
+    if isinstance(node, Leaf):
+        return leaf(block.names.index(node.stream))
+    return join(_shape(block, each) for each in node.inputs)
+
+
+def _outline(block: Block, shape: Shape) -> str:
+    if not shape.inputs:
+        return write(Leaf(block.names[shape.mask.bit_length() - 1]))
+    return f"({' '.join(_outline(block, each) for each in shape.inputs)})"
+
+
+def _node(block: Block, shape: Shape) -> Node:
+    if not shape.inputs:
+        return Leaf(block.names[shape.mask.bit_length() - 1])
+    inputs = tuple(_node(block, each) for each in shape.inputs)
+    orders = probe_orders(block, shape.parts).orders if len(inputs) > 2 else ()
+    return Join(inputs, orders)
+
+
+def _check_names(query: JoinGraph, statistics: Statistics) -> None:
+    aliases = {stream.alias for block in query.blocks for stream in block.streams}
+    known = aliases | set(query.sources)
+    for name in (*statistics.rates, *statistics.widths, *(s for s, _ in statistics.distinct)):
+        if name not in known:
+            raise OptionError(f"statistics name {name}, {_not_in(query)}")
+    for values in (
+        statistics.selectivities,
+        statistics.observed,
+        statistics.sizes,
+        statistics.demand,
+    ):
+        for streams in values:
+            if len(streams) == 1 and streams <= known:
+                continue
+            unknown = sorted(streams - aliases)
+            if unknown:
+                raise OptionError(f"statistics name {unknown[0]}, {_not_in(query)}")
+            if not any(streams <= set(block.aliases) for block in query.blocks):
+                raise OptionError(
+                    f"statistics have a number for {streams}, which are on two sides of EXCEPT"
+                )
+
+
+def _not_in(query: JoinGraph) -> str:
+    aliases = [stream.alias for block in query.blocks for stream in block.streams]
+    return f"which the query does not have; its streams are {', '.join(aliases)}"

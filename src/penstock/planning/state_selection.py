@@ -1,0 +1,115 @@
+"""State-selection (Algorithm 3): from an mjoin, store partial results until the CPU suffices.
+
+The inputs of the mjoin are the vertices of a graph whose edges are links. The edge with the largest
+frequency / weight is stored next: the weight is the size of the state that it would make, and the
+frequency how many probe orders go along it, since each of these recomputes what the state would
+hold. *Optimize* then chooses how to make it: as a binary join of its ends, or with an end that is
+itself a join broken up, so that one mjoin makes all of it, where that saves both resources. A step
+that does not save CPU is not taken.
+
+Where the paper cannot be followed to the letter:
+
+- Its inner loop ends when no edge is left and then returns "none", even if a plan has become
+  qualified. Here each accepted step is tested, and the edges are collected anew after it.
+- It gives up when an accepted state does not fit the memory. Here that state is not taken, and the
+  next edge has its turn.
+- "Appears in a join sequence": a step from the visited inputs to Y goes along one edge, the one
+  with the most selective link, also if several visited inputs are linked with Y.
+"""
+
+from __future__ import annotations
+
+from penstock.planning.block import Block
+from penstock.planning.cost_model import shape_cost, storing
+from penstock.planning.limits import Limits
+from penstock.planning.probe_orders import probe_orders
+from penstock.planning.problem import Candidate, Problem
+from penstock.planning.shape import Shape, join, joins_of
+from penstock.planning.verdict import is_qualified
+
+
+def state_selection(problem: Problem, limits: Limits, start: Candidate) -> list[Candidate]:
+    """All plans on the way from ``start``, an mjoin per block, to the last one that saves CPU or
+    the first that is qualified."""
+    trail = [start]
+    while not is_qualified(trail[-1].cost, limits):
+        better = _step(problem, limits, trail[-1])
+        if better is None:
+            break
+        trail.append(better)
+    return trail
+
+
+def _step(problem: Problem, limits: Limits, current: Candidate) -> Candidate | None:
+    """The first edge, by frequency / weight, whose state saves CPU and fits."""
+    edges = [
+        (frequency / max(weight, 1e-300), number, i, j)
+        for number, shape in enumerate(current.shapes)
+        for (i, j), (frequency, weight) in _edges(problem.blocks[number], shape).items()
+    ]
+    for _, number, i, j in sorted(edges, key=lambda edge: (-edge[0], edge[1:])):
+        block, shape = problem.blocks[number], current.shapes[number]
+        others = [each for k, each in enumerate(shape.inputs) if k not in (i, j)]
+        stored = _optimized(block, shape.inputs[i], shape.inputs[j])
+        after = join((*others, stored))
+        if limits.memory is not None:
+            # Most edges fail here, where no probe orders are needed yet.
+            change = _memory(block, after) - _memory(block, shape)
+            if current.cost.memory + change > limits.memory:
+                continue
+        shapes = list(current.shapes)
+        shapes[number] = after
+        better = problem.evaluate(shapes)
+        fits = limits.memory is None or better.cost.memory <= limits.memory
+        if fits and better.cost.cpu < current.cost.cpu:
+            return better
+    return None
+
+
+def _memory(block: Block, shape: Shape) -> float:
+    return sum(storing(block, node.parts).memory for node in joins_of(shape))
+
+
+def _edges(block: Block, shape: Shape) -> dict[tuple[int, int], tuple[int, float]]:
+    """Frequency and weight of every edge between inputs of the mjoin, by their positions."""
+    parts = shape.parts
+    size = block.cardinality.size
+    if len(parts) < 3:
+        return {}
+    edges: dict[tuple[int, int], list[float]] = {}
+    for j in range(len(parts)):
+        for i in range(j):
+            if block.is_linked(parts[i], parts[j]):
+                edges[i, j] = [0, size(parts[i] | parts[j])]
+    for start, order in enumerate(probe_orders(block, parts).orders):
+        visited = [start]
+        for position in order:
+            near = [
+                pair
+                for other in visited
+                if (pair := (min(other, position), max(other, position))) in edges
+            ]
+            if near:
+                taken = min(near, key=lambda p: edges[p][1] / (size(parts[p[0]]) or 1.0))
+                edges[taken][0] += 1
+            visited.append(position)
+    return {pair: (int(frequency), weight) for pair, (frequency, weight) in edges.items()}
+
+
+def _optimized(block: Block, left: Shape, right: Shape) -> Shape:
+    """Optimize: the merged vertex as a binary join, or with operators merged where both resources
+    are saved."""
+    binary = join((left, right))
+    best, least = binary, shape_cost(block, binary)
+    for inputs in (
+        (*left.inputs, right),
+        (left, *right.inputs),
+        (*left.inputs, *right.inputs),
+    ):
+        merged = join(inputs)
+        if merged.mask != binary.mask:
+            continue  # A stream has no inputs to merge.
+        cost = shape_cost(block, merged)
+        if cost.cpu < least.cpu and cost.memory <= least.memory:
+            best, least = merged, cost
+    return best

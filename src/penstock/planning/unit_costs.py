@@ -1,0 +1,83 @@
+"""What one operation costs: C_i, C_d, C_j of the JTree paper (Table 1), and what they leave out.
+
+The paper charges an insertion, a deletion and a *pair of tuples that join*. With hash indexes a
+probe that finds nothing is then free, and a nested loop would cost as much as a hash probe. So
+there are three more: a look into a hash index (``probe``), a comparison of a nested loop
+(``compare``), and a further index on a row (``index``). Two are the same for every plan of a query,
+but not free, and a limit in shares of a core has to count them: ``arrival`` (a tuple is checked,
+decoded and encoded) and ``result`` (a result is dated and its columns fetched). And tuples come in
+batches: ``push`` and ``step`` are paid once per batch, so with small batches a plan with few steps
+is better. With these seven at zero the model is the paper's, term by term.
+
+All are CPU seconds. The defaults are measurements of ``penstock calibrate`` on one machine (2 cores
+of a virtual server, batches of 10,000 tuples), rounded; they are there so that a plan can be made
+before anybody has calibrated. Between machines the ratios move less than the values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from penstock.errors import OptionError
+
+_NO_MORE = dict.fromkeys(("probe", "compare", "index", "arrival", "result", "push", "step"), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCosts:
+    """CPU seconds per operation."""
+
+    insert: float = 9e-9
+    """C_i: a row goes into a state with one index."""
+    delete: float = 1.5e-9
+    """C_d: a row leaves a state."""
+    join: float = 17e-9
+    """C_j: two rows that match become one."""
+    probe: float = 7e-9
+    """A row looks for its partners in a hash index."""
+    compare: float = 3e-9
+    """A nested loop looks at a pair."""
+    index: float = 9e-9
+    """A row goes into one more index of its state."""
+    arrival: float = 11e-9
+    """A tuple is taken in: checked, decoded, its keys encoded."""
+    result: float = 19e-9
+    """A result leaves."""
+    push: float = 100e-6
+    """A stream has a batch in a push, however small."""
+    step: float = 2e-6
+    """A batch, however small, goes through one step of a probe order."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise OptionError(f"cost {field.name} is CPU seconds, not {value!r}")
+            if not math.isfinite(value) or value < 0:
+                raise OptionError(f"cost {field.name} is 0 seconds or more, not {value!r}")
+
+    def to_json(self) -> dict[str, float]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> UnitCosts:
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise OptionError(f"no cost is called {name!r}; they are: {', '.join(known)}")
+        return cls(**values)
+
+    @classmethod
+    def of_paper(cls, insert: float, delete: float, join: float) -> UnitCosts:
+        """C_i, C_d and C_j alone, as in equations 1 to 7."""
+        return cls(insert, delete, join, **_NO_MORE)
+
+
+PAPER = UnitCosts.of_paper(insert=2.0e-7, delete=2.0e-7, join=2.2e-6)
+"""Table 3 of the paper: a machine with 1.5 GHz, one tuple at a time, in Java."""
+
+PAPER_NESTED_LOOPS = UnitCosts(2.0e-7, 2.0e-7, join=0, **{**_NO_MORE, "compare": 2.2e-6})
+"""Table 3 with C_j charged for every pair that a nested loop looks at."""
