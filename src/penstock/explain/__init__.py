@@ -1,0 +1,1 @@
+"""What people read about a plan: one rendered model, many renderers."""
