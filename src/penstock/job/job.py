@@ -1,0 +1,103 @@
+"""A job: everything that a streaming join needs, as one frozen value.
+
+:mod:`penstock.job.read` makes it from a file and says what is wrong with it; whoever makes one by
+hand is on his own. Durations are milliseconds. Paths are absolute, or addresses with a scheme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+Trigger: TypeAlias = int | Literal["available-now"]
+"""Milliseconds from the start of one micro-batch to the next (0: without a pause), or: take all
+that is there, and end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream or a static relation: how Spark reads it, and what Penstock makes of it."""
+
+    name: str
+    format: str
+    path: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | None = None
+    """As DDL text; None: inferred, or fixed by the format."""
+    decode: Literal["json"] | None = None
+    """``schema`` is that of the texts in the column ``value``, as Kafka has them."""
+    select: tuple[str, ...] = ()
+    """SQL expressions over the columns, if not all of them as they are."""
+    static: bool = False
+    event_time: str | None = None
+    """The column, where it is not that of the job."""
+    watermark: int | None = None
+    rate: float | None = None
+    """Expected rows per second, for the placement on cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where results go."""
+
+    format: str
+    path: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] = ()
+    encode: Literal["json"] | None = None
+    """Rows become texts in one column ``value``, as Kafka takes them."""
+    key: str | None = None
+    """The column that becomes the key of a message, with ``encode``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the join may use; None: whatever it needs."""
+
+    cpu: float | None = None
+    """Share of a core."""
+    memory: int | None = None
+    """Bytes."""
+    probes: float | None = None
+    """Per second of event time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A query, its sources, its sink, and how it runs."""
+
+    name: str
+    query: str
+    sources: Mapping[str, Source]
+    sink: Sink
+    checkpoint: str
+    event_time: str = "ts"
+    trigger: Trigger = 0
+    cells: int | Literal["auto"] = "auto"
+    hot: Mapping[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
+    """Values that are spread over cells of their own, by column."""
+    state_folder: str | None = None
+    """Where cells keep their windows as files; None: in Spark's state store."""
+    plan: str = "auto"
+    feedback: str | None = None
+    overload: str | None = None
+    limits: Limits | None = None
+    spark: Mapping[str, str] = field(default_factory=dict)
+    """Settings of Spark, by full name."""
+    file: Path | None = None
+
+    @property
+    def event_log(self) -> Path | None:
+        """Beside the checkpoint; None if that is not on this machine."""
+        folder = local_path(self.checkpoint)
+        return None if folder is None else folder.with_name(f"{folder.name}.events.jsonl")
+
+
+def local_path(address: str) -> Path | None:
+    """``address`` as a path of this machine; None if it is elsewhere."""
+    scheme, colon, rest = address.partition(":")
+    if not colon or "/" in scheme:
+        return Path(address)
+    return Path("/" + rest.lstrip("/")) if scheme == "file" else None

@@ -1,0 +1,149 @@
+"""The events of a job, as frozen values and as JSON.
+
+One line of JSON per event, with ``version`` and ``event`` beside the fields of the value; see
+``docs/reference/events.md``. Within a version, fields and events are only added: a reader skips
+what it does not know, and fields that an older writer did not have take their defaults.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from penstock.errors import InputError
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A job begins with an empty checkpoint folder."""
+
+    at: str
+    """When, as ISO 8601 in UTC; the same in all events."""
+    run: str
+    """Spark's id of this run: another one after each restart. The same in all events."""
+    job: str
+    query: str
+    plan: str
+    cells: int
+    placement: str
+    sources: Mapping[str, str]
+    """The format of each source."""
+    sink: str
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Restart(Start):
+    """A job goes on from its checkpoint folder."""
+
+    after: int = -1
+    """The last micro-batch that was committed; -1 if none was."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellBatch:
+    """One cell in one micro-batch."""
+
+    cell: int
+    rows: Mapping[str, int]
+    results: int
+    late: Mapping[str, int]
+    state_bytes: int
+    stored_bytes: int
+    engine_seconds: float
+    total_seconds: float
+    origin: str
+    plan: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A micro-batch is committed."""
+
+    at: str
+    run: str
+    batch: int
+    seconds: float
+    """From its trigger to its commit."""
+    rows: Mapping[str, int]
+    """Rows read, by source."""
+    results: int
+    late: Mapping[str, int]
+    """Rows that came behind the watermark and were dropped, by source."""
+    state_bytes: int
+    """In the engines of all cells."""
+    stored_bytes: int
+    """In Spark's state store."""
+    engine_seconds: float
+    """In the engines of all cells together; they work side by side."""
+    durations: Mapping[str, int] = field(default_factory=dict)
+    """Milliseconds of Spark's phases, by Spark's names."""
+    cells: tuple[CellBatch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A job has ended, all that it took in is committed."""
+
+    at: str
+    run: str
+    reason: str
+    """``finished``, or what asked it to stop."""
+    batches: int
+    rows: int
+    results: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A job has failed; what was committed stays, and it can be restarted."""
+
+    at: str
+    run: str
+    reason: str
+    details: str = ""
+
+
+Event: TypeAlias = Start | Restart | Batch | Stop | Failure
+
+KINDS: dict[str, type[Event]] = {
+    "start": Start,
+    "restart": Restart,
+    "batch": Batch,
+    "stop": Stop,
+    "failure": Failure,
+}
+_NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+def to_json(event: Event) -> str:
+    """``event`` as one line, without the end of the line."""
+    head = {"version": VERSION, "event": _NAMES[type(event)]}
+    return json.dumps(head | dataclasses.asdict(event), ensure_ascii=False)
+
+
+def from_json(line: str) -> Event | None:
+    """The event in ``line``; None if it is of a kind that this version does not know."""
+    values: dict[str, Any] = json.loads(line)
+    if values["version"] > VERSION:
+        raise InputError(
+            f"the event log is of version {values['version']}, and this Penstock reads versions "
+            f"up to {VERSION}: use a newer one"
+        )
+    kind = KINDS.get(values["event"])
+    if kind is None:
+        return None
+    if "cells" in values and kind is Batch:
+        values["cells"] = tuple(_known(CellBatch, each) for each in values["cells"])
+    event: Event = _known(kind, values)
+    return event
+
+
+def _known(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    return kind(**{f.name: values[f.name] for f in dataclasses.fields(kind) if f.name in values})
