@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 
 class MemoryStore:
     """The state of one cell; changes count after ``commit()`` and are gone after ``abort()``."""
 
+    place = "memory"
+
     def __init__(self) -> None:
-        self._kept: tuple[str | None, dict[int, bytes]] = (None, {})
+        self._kept: tuple[str | None, dict[str, bytes]] = (None, {})
         self.abort()
 
     def commit(self) -> None:
@@ -22,12 +26,16 @@ class MemoryStore:
     def put_header(self, text: str) -> None:
         self._header = text
 
-    def value(self, number: int) -> bytes:
-        return self.values[number]
+    def read(self, name: str) -> bytes:
+        return self.values[name]
 
-    def put_value(self, number: int, value: bytes) -> None:
-        assert number not in self.values
-        self.values[number] = value
+    def write(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
+        assert name not in self.values
+        self.values[name] = b"".join(parts)
 
-    def remove_value(self, number: int) -> None:
-        del self.values[number]
+    def let_go(self, names: Iterable[str]) -> None:
+        for name in names:
+            del self.values[name]
+
+    def tidy(self, kept: Iterable[str]) -> None:
+        assert set(kept) == set(self.values)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from case_deliveries import deliveries_of, settings_of
 
 import penstock
+from penstock import JoinGraph
 from penstock.errors import OptionError
+from penstock.query.expression import Column
 from penstock.spark.cell import Cell, with_static
-from penstock.spark.placement import Placement, place
+from penstock.spark.placement import MOST_HOT, Placement, joined_columns, place
 from penstock.spark.router import Router
 from penstock.spark.shares import best_shares
+from penstock.spark.survey import survey
 from penstock.spark.value_hash import value_hashes
 from penstock.testing import Case, Knobs, Oracle, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
@@ -41,15 +46,34 @@ def run_in_cells(case: Case, placement: Placement) -> list[list[tuple[object, ..
     return [*answers, [row for cell in cells for row in rows_of(cell.finish())]]
 
 
+def random_hot(case: Case, graph: JoinGraph, chance: random.Random) -> dict[str, list[Any]]:
+    """Values of a join column that are in the data, or nothing."""
+    columns = [
+        (s.source, expression)
+        for each in joined_columns(graph)
+        for s in graph.streams
+        if isinstance(expression := each.get(s.alias), Column)
+    ]
+    if not columns or chance.random() < 0.3:
+        return {}
+    source, expression = chance.choice(columns)
+    tables = [push[source] for push in case.pushes if source in push]
+    values = [v for t in tables for v in t.column(expression.name).unique().to_pylist()]
+    values = [v for v in values if v is not None]
+    return {str(expression): chance.sample(values, min(len(values), chance.choice([1, 2])))}
+
+
 @pytest.mark.parametrize("block", range(6))
 def test_cells_give_the_oracles_answer(block: int) -> None:
     chance = random.Random(block)
-    cut = 0
+    cut = spread = 0
     for number in range(15):
         case = generate(1_000 * block + number, KNOBS)
         graph = case.graph()
         rates = {source: chance.choice([1.0, 10.0, 100.0]) for source in graph.sources}
-        placement = place(graph, chance.choice([2, 3, 4, 7, 12]), rates)
+        hot = random_hot(case, graph, chance)
+        placement = place(graph, chance.choice([2, 3, 4, 7, 12]), rates, hot)
+        spread += bool(placement.hot)
         cut += placement.cells > 1
         oracle = Oracle(graph, case.lateness)
         found = run_in_cells(case, placement)
@@ -58,6 +82,7 @@ def test_cells_give_the_oracles_answer(block: int) -> None:
             wrong = difference(rows, wanted, inexact_columns(graph))
             assert wrong is None, f"push {push}\n{placement.describe()}\n{wrong}\n{case}"
     assert cut >= 3
+    assert spread >= 2
 
 
 def test_one_common_key_is_plain_hash_partitioning() -> None:
@@ -96,8 +121,8 @@ def test_a_theta_join_has_random_coordinates() -> None:
     [
         ("SELECT A.id AS a FROM A [ROWS 5], B [ROWS 5] WHERE A.x = B.x", "ROWS windows"),
         (
-            "SELECT A.x AS x FROM A [RANGE 1 SECOND] EXCEPT "
-            "SELECT B.x AS x FROM B [RANGE 1 SECOND]",
+            "SELECT A.x + B.y AS x FROM A [RANGE 1 SECOND], B [RANGE 1 SECOND] WHERE A.x = B.x "
+            "EXCEPT SELECT C.x AS x FROM C [RANGE 1 SECOND]",
             "EXCEPT",
         ),
         (
@@ -177,3 +202,78 @@ def test_options_are_checked() -> None:
         place(query, 0)
     with pytest.raises(OptionError, match="'Z', which the query does not read"):
         place(query, 2, {"Z": 1.0})
+
+
+PAIR = "SELECT A.id AS a FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS] WHERE A.x = B.x"
+
+
+def test_a_hot_value_is_spread() -> None:
+    query = parse(PAIR)
+    placement = place(query, 4, hot={"A.x": [7]})
+    assert placement.cells == 8
+    assert placement.describe().splitlines()[:3] == [
+        "8 cells: 4 + 4",
+        "  4 by A.x = B.x",
+        "  4 for A.x = B.x = 7: 2 by random A, 2 by random B",
+    ]
+    count = 4_000
+    columns = {name: pa.array(np.arange(count)) for name in SCHEMA.names}
+    columns["x"] = pa.array(np.where(np.arange(count) % 10 < 8, 7, np.arange(count)))
+    received = np.zeros(8)
+    for share in Router(query, placement).route("A", columns, count):
+        received[list(share.cells)] += count if share.rows is None else len(share.rows)
+    assert received[:4].sum() == 0.2 * count
+    assert received[4:].sum() == 2 * 0.8 * count
+    assert received.max() < 0.5 * count
+
+
+def test_partitioned_rows_and_except_are_cut() -> None:
+    rows = parse(
+        "SELECT A.id AS a FROM A [PARTITION BY x, y ROWS 3], B [PARTITION BY x ROWS 2] "
+        "WHERE A.x = B.x"
+    )
+    assert place(rows, 4).describe().splitlines()[1] == "  4 by A.x = B.x"
+    other = parse(
+        "SELECT A.id AS a FROM A [PARTITION BY y ROWS 3], B [PARTITION BY x ROWS 2] WHERE A.x = B.x"
+    )
+    assert "not all partitioned by" in place(other, 4).describe()
+    difference = parse(
+        "SELECT A.y AS y, A.x AS x FROM A [RANGE 1 SECOND], R [RANGE 1 SECOND] WHERE A.x = R.x "
+        "EXCEPT SELECT B.y AS y, B.x AS x FROM B [RANGE 1 SECOND]"
+    )
+    assert place(difference, 4).describe().splitlines()[1] == "  4 by A.x = R.x = B.x"
+
+
+def test_hot_values_are_checked() -> None:
+    query = parse(PAIR)
+    with pytest.raises(OptionError, match=r"columns that can have some are: A\.x, B\.x"):
+        place(query, 4, hot={"A.y": [1]})
+    with pytest.raises(OptionError, match=r"the hot value 'seven' of A\.x is no int64"):
+        place(query, 4, hot={"A.x": ["seven"]})
+    with pytest.raises(OptionError, match="17 values are hot; give the 16"):
+        place(query, 4, hot={"B.x": list(range(MOST_HOT + 1))})
+    chain = parse(
+        "SELECT A.id AS a FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS], C [RANGE 9 SECONDS] "
+        "WHERE A.x = B.x AND B.y = C.y"
+    )
+    with pytest.raises(OptionError, match="give them for the one where they weigh most"):
+        place(chain, 4, hot={"A.x": [1], "C.y": [2]})
+
+
+def test_a_survey_finds_rates_and_hot_values() -> None:
+    query = parse(PAIR)
+    a = pa.table({name: [1, 2, 3, 4, 5, 5, 5, 5] for name in SCHEMA.names})
+    b = pa.table({name: [1, 9, 9, 5] for name in SCHEMA.names})
+    found = survey(query, {"A": a, "B": b}, 4)
+    assert found.rates == {"A": 8.0, "B": 4.0}
+    assert found.hot == {"A.x": [5, 9]}
+    assert place(query, 4, found.rates, found.hot).cells == 12
+    assert survey(query, {"A": a.slice(0, 4)}, 4).hot == {}
+
+
+def test_a_placement_as_plain_values() -> None:
+    values = place(parse(PAIR), 2, hot={"A.x": [7]}).to_json()
+    assert values["cells"] == 4
+    assert values["dimensions"] == [{"share": 2, "by": "A.x = B.x"}]
+    assert values["hot"][0]["value"] == "7"
+    assert values["replicas"] == {"A": 1, "B": 1}

@@ -56,6 +56,18 @@ def test_the_oracles_answer_across_a_restart(
     case.check(case.results(), case.expected())
 
 
+@pytest.mark.skipif("PENSTOCK_LONG" not in os.environ, reason="long: set PENSTOCK_LONG=1")
+@pytest.mark.parametrize("seed", range(40))
+def test_random_queries_at_length(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    case = SparkCase(next(cases(start=100_000 + 1_000 * seed)), tmp_path, spark)
+    cells = chance.choice([1, 2, 4, 7])
+    while case.written < len(case.case.pushes):
+        case.write(chance.randint(1, 2))
+        case.run(cells)
+    case.check(case.results(), case.expected())
+
+
 @pytest.mark.parametrize(
     ("features", "cells"), [(("late",), 4), (("static",), 3), (("dstream", "group by"), 2)]
 )
@@ -128,3 +140,30 @@ def test_watermarks_that_differ_from_stream_to_stream(spark: SparkSession, tmp_p
     rows = list(zip(*(found.column(i).to_pylist() for i in (0, 1)), strict=True))
     assert difference(rows, [row[:2] for row in expected]) is None
     assert found.schema.field("ts").type.tz is not None
+
+
+def test_nested_columns_and_a_column_called_report(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{"id": i, "ts": i, "tags": [i, None], "report": f"r{i}"} for i in range(5)]
+    schema = "id BIGINT, ts BIGINT, tags ARRAY<BIGINT>, report STRING"
+    spark.createDataFrame(rows, schema).write.parquet(str(tmp_path / "A"))
+    frame = spark.readStream.schema(schema).parquet(str(tmp_path / "A"))
+    for number, column in enumerate(("tags", "report")):
+        query = penstock.parse(
+            f"SELECT a.id AS id, b.{column} AS {column} FROM A [RANGE 1 SECOND] AS a, "
+            "A [RANGE 1 SECOND] AS b WHERE a.id = b.id",
+            schemas={"A": penstock.spark.arrow_schema(frame)},
+        )
+        running = (
+            penstock.spark.join(query, {"A": frame}, cells=2)
+            .writeStream.option("checkpointLocation", str(tmp_path / f"checkpoint {number}"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / column), format="parquet")
+        )
+        running.awaitTermination()
+        found = spark.read.parquet(str(tmp_path / column)).orderBy("id").collect()
+        assert [row.asDict() for row in found] == [{"id": r["id"], column: r[column]} for r in rows]
+        reports = penstock.spark.cell_reports(running.recentProgress[0].observedMetrics)
+        assert [report.cell for report in reports] == [0, 1]
+        assert sum(report.results for report in reports) == 5
+        assert sum(report.rows["A"] for report in reports) == 5
+        assert {report.origin for report in reports} == {"new"}

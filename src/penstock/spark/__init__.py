@@ -5,9 +5,27 @@
 >>> results = penstock.spark.join(query, {"A": a, "B": b})  # doctest: +SKIP
 """
 
-from penstock.spark.arrow_types import arrow_schema
-from penstock.spark.join import join, placement_of
-from penstock.spark.placement import Placement, place
-from penstock.spark.session import check_session, session
+import sys
 
-__all__ = ["Placement", "arrow_schema", "check_session", "join", "place", "placement_of", "session"]
+# The worker daemon, started with `python -m`, has to choose its pyspark before anything loads it.
+if "penstock.spark.worker_daemon" not in sys.orig_argv:
+    from penstock.spark.arrow_types import arrow_schema
+    from penstock.spark.cell_report import CellReport, cell_reports
+    from penstock.spark.join import join, placement_of
+    from penstock.spark.placement import Placement, place
+    from penstock.spark.session import check_session, session
+    from penstock.spark.survey import Survey, survey
+
+__all__ = [
+    "CellReport",
+    "Placement",
+    "Survey",
+    "arrow_schema",
+    "cell_reports",
+    "check_session",
+    "join",
+    "place",
+    "placement_of",
+    "session",
+    "survey",
+]

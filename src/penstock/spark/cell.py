@@ -65,10 +65,10 @@ class Cell:
         """Take in what was delivered; the results that leave now."""
         if self._by_rows:
             return self.engine.push(delivery.tables())
-        newest = self.engine._newest
+        newest = self.engine.newest
         for source, instant in delivery.newest.items():
             newest[source] = max(instant, newest.get(source, instant))
-        return self.engine.push(delivery.tables(), self._promise(newest))
+        return self.engine.push(delivery.tables(), self._promise(newest), newest)
 
     def finish(self) -> pa.Table:
         return self.engine.finish()

@@ -1,65 +1,68 @@
-"""What Spark's state store keeps of a cell, and how a live engine is trusted.
+"""What is kept of a cell, and how a live engine is trusted.
 
-State is a *base* (a checkpoint of the engine) and the deliveries since then. An engine is a
-function of what was pushed, so the base with the deliveries pushed once more, their results
-dropped, is the engine as it was: windows, clock, late decisions, what set difference holds. When
-the deliveries have grown to the size of the base, a new base takes the place of everything. So a
-batch writes on average about twice what it brings, whatever the size of the windows, tuples whose
-window has passed go with the old base, and a restart reads at most about twice the windows.
+Every batch leaves one *entry*: the delivery of the batch. Now and then it comes with a *base*, a
+checkpoint of the engine after the batch. An engine is a function of what was pushed, so a base with
+the deliveries behind it pushed once more, their results dropped, is the engine as it was: windows,
+clock, late decisions, what set difference holds. A new base is due when the deliveries since the
+last one have grown to its size. So a batch writes on average about twice what it brings, whatever
+the size of the windows, and a restart reads at most about twice the windows. What lies before the
+base before the last is let go: with it go tuples whose window has passed.
 
 Live engines stay in the memory of Python workers. Spark may run a batch again (a failed task, a
-restarted query, a speculative copy), or run it elsewhere, so a live engine may be ahead of the
-state, behind it, or beside it. Every attempt draws a *nonce* and leaves it with its entry. A live
-engine carries version and nonce of the last entry it took in, and is used only if the state has
-this very entry: if it is the last, as it is; if not, after pushing the entries behind it. An
+restarted query, a speculative copy), or run it in another worker, so a live engine may be ahead of
+the state, behind it, or beside it. Every attempt draws a *nonce* and leaves it with its entry. A
+live engine carries version and nonce of the last entry it took in, and is used only if the state
+has this very entry: if it is the last, as it is; if not, after pushing the deliveries behind it. An
 attempt that was not committed left its nonce in no state, so its engine is never used. While an
 engine works, it is in no cache.
+
+Catching up is what makes several workers per executor cheap: where partitions move between two
+workers, each of them has a live engine that is a few batches behind, and to push what it has missed
+costs a fraction of reading a window and building its indexes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
 from penstock.errors import CheckpointError
 from penstock.spark.cell import Cell, CellSettings, with_static
+from penstock.spark.cell_report import Origin
+from penstock.spark.cell_store import CellStore, value_name
 from penstock.spark.delivery import Delivery
 
-PART = 1 << 24
-"""Bytes of the largest value in the state store."""
 SMALLEST = 1 << 20
-"""Deliveries are not rewritten into a base before they have this size together."""
-MOST_ENTRIES = 256
-
-
-class CellStore(Protocol):
-    """The state of one cell: a header and numbered values."""
-
-    def header(self) -> str | None: ...
-
-    def put_header(self, text: str) -> None: ...
-
-    def value(self, number: int) -> bytes: ...
-
-    def put_value(self, number: int, value: bytes) -> None: ...
-
-    def remove_value(self, number: int) -> None: ...
+"""There is no base before deliveries have this size together."""
+MOST_ENTRIES = 64
+"""Nor are there more deliveries than this between two bases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A base or a delivery: its values in the store, and the attempt that wrote it."""
+    """One batch: the attempt that wrote it, the bytes of its delivery and of its base, if any."""
 
     version: int
     nonce: str
-    first: int
-    stop: int
     size: int
-    is_base: bool
+    base_size: int = 0
+
+    @property
+    def delivery(self) -> str:
+        return value_name(self.version, self.nonce, "delivery")
+
+    @property
+    def base(self) -> str:
+        return value_name(self.version, self.nonce, "base")
+
+    @property
+    def names(self) -> list[str]:
+        return [self.delivery, self.base] if self.base_size else [self.delivery]
 
 
 @dataclass(slots=True)
@@ -69,6 +72,20 @@ class LiveCell:
     version: int
     nonce: str
     cell: Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a delivery led to."""
+
+    results: pa.Table
+    live: LiveCell
+    origin: Origin
+    engine_seconds: float
+    rows: Mapping[str, int]
+    late: Mapping[str, int]
+    state_bytes: int
+    stored_bytes: int
 
 
 @dataclass(slots=True)
@@ -93,63 +110,85 @@ class CellHistory:
                 f"number of cells: it was written with {header['about']}, and this query has "
                 f"{about(self.settings)}; start it with another checkpoint folder"
             )
+        if header["place"] != self.store.place:
+            raise CheckpointError(
+                f"this checkpoint has its windows in {header['place']}, and the query was started "
+                f"to keep them in {self.store.place}; start it with state_folder as before"
+            )
         self.entries = [Entry(**each) for each in header["entries"]]
+        if header["let_go"]:
+            self.store.tidy([name for entry in self.entries for name in entry.names])
 
-    def take(
-        self, delivery: Delivery, live: LiveCell | None, nonce: str
-    ) -> tuple[pa.Table, LiveCell]:
-        """Push ``delivery`` into the cell and write it down; the results, and the cell."""
-        cell = self._current(live)
+    def take(self, delivery: Delivery, live: LiveCell | None, nonce: str) -> Taken:
+        """Push ``delivery`` into the cell and write it down."""
+        cell, origin = self._current(live)
         if not self.entries:
             delivery = with_static(self.settings, self.number, delivery)
+        before = cell.engine.metrics()["sources"]
+        start = time.perf_counter()
         results = cell.push(delivery)
+        seconds = time.perf_counter() - start
         version = self.entries[-1].version + 1 if self.entries else 1
-        self._write(delivery.to_bytes(), cell.checkpoint, version, nonce)
-        return results, LiveCell(version, nonce, cell)
+        self._write(delivery, cell, version, nonce)
+        after = cell.engine.metrics()
+        counts = after["sources"]
+        return Taken(
+            results,
+            LiveCell(version, nonce, cell),
+            origin,
+            seconds,
+            {source: each["rows"] - before[source]["rows"] for source, each in counts.items()},
+            {source: each["late"] - before[source]["late"] for source, each in counts.items()},
+            after["state"]["bytes"],
+            sum(entry.size + entry.base_size for entry in self.entries),
+        )
 
-    def _current(self, live: LiveCell | None) -> Cell:
+    def _current(self, live: LiveCell | None) -> tuple[Cell, Origin]:
         """The cell as of the last entry: the live one if it can be trusted, else made anew."""
-        rest = self.entries
-        cell: Cell | None = None
         if live is not None:
             for position, entry in enumerate(self.entries):
                 if (entry.version, entry.nonce) == (live.version, live.nonce):
-                    cell, rest = live.cell, self.entries[position + 1 :]
-        if cell is None and rest and rest[0].is_base:
-            cell, rest = Cell.restore(self.settings, self._bytes_of(rest[0])), rest[1:]
-        cell = cell or Cell(self.settings, self.settings.engine())
-        for entry in rest:
-            cell.push(Delivery.from_bytes(self._bytes_of(entry)))
-        return cell
+                    missed = self.entries[position + 1 :]
+                    self._replay(live.cell, missed)
+                    return live.cell, "replayed" if missed else "live"
+        for position, entry in reversed(list(enumerate(self.entries))):
+            if entry.base_size:
+                cell = Cell.restore(self.settings, bytes(self.store.read(entry.base)))
+                self._replay(cell, self.entries[position + 1 :])
+                return cell, "restored"
+        cell = Cell(self.settings, self.settings.engine())
+        self._replay(cell, self.entries)
+        return cell, "restored" if self.entries else "new"
 
-    def _write(
-        self, delivery: bytes, checkpoint: Callable[[], bytes], version: int, nonce: str
-    ) -> None:
-        base = sum(e.size for e in self.entries if e.is_base)
-        grown = sum(e.size for e in self.entries if not e.is_base) + len(delivery)
-        is_base = grown > max(base, SMALLEST) or len(self.entries) >= MOST_ENTRIES
-        value = checkpoint() if is_base else delivery
-        first = self.entries[-1].stop if self.entries else 0
-        stop = first
-        for start in range(0, len(value), PART):
-            self.store.put_value(stop, value[start : start + PART])
-            stop += 1
-        if is_base:
-            for entry in self.entries:
-                for number in range(entry.first, entry.stop):
-                    self.store.remove_value(number)
-            self.entries = []
-        self.entries.append(Entry(version, nonce, first, stop, len(value), is_base))
+    def _replay(self, cell: Cell, entries: list[Entry]) -> None:
+        for entry in entries:
+            cell.push(Delivery.from_bytes(self.store.read(entry.delivery)))
+
+    def _write(self, delivery: Delivery, cell: Cell, version: int, nonce: str) -> None:
+        parts = delivery.to_parts()
+        entry = Entry(version, nonce, sum(map(len, parts)))
+        self.store.write(entry.delivery, parts)
+        based = [i for i, each in enumerate(self.entries) if each.base_size]
+        behind = self.entries[based[-1] + 1 :] if based else self.entries
+        grown = sum(each.size for each in behind) + entry.size
+        largest = max(self.entries[based[-1]].base_size if based else 0, SMALLEST)
+        gone: list[Entry] = []
+        if grown > largest or len(behind) + 1 >= MOST_ENTRIES:
+            base = cell.checkpoint()
+            entry = Entry(version, nonce, entry.size, len(base))
+            self.store.write(entry.base, [base])
+            if based:
+                gone, self.entries = self.entries[: based[-1]], self.entries[based[-1] :]
+        self.store.let_go([name for each in gone for name in each.names])
+        self.entries.append(entry)
         header = {
             "fingerprint": self.fingerprint,
             "about": about(self.settings),
-            "entries": [asdict(entry) for entry in self.entries],
+            "place": self.store.place,
+            "let_go": bool(gone),
+            "entries": [asdict(each) for each in self.entries],
         }
         self.store.put_header(json.dumps(header))
-
-    def _bytes_of(self, entry: Entry) -> bytes:
-        parts = [self.store.value(number) for number in range(entry.first, entry.stop)]
-        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def about(settings: CellSettings) -> str:

@@ -8,48 +8,60 @@ rest.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
-import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import (
     MapState,
     StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
-    ValueState,
 )
 
-from penstock.errors import InvariantBroken
 from penstock.spark import engine_cache
 from penstock.spark.cell import CellSettings
 from penstock.spark.cell_history import CellHistory
-from penstock.spark.delivery import Delivery, to_chunk
+from penstock.spark.cell_report import CellReport
+from penstock.spark.cell_store import CellStore, FileValues, StateValues
+from penstock.spark.delivery import Delivery
+from penstock.spark.envelope import Envelope
 from penstock.spark.packing import NO_NEWS
 
-RESULTS = "chunk BINARY"
-"""The columns of packed results, as Spark has them."""
-
-_ROWS_PER_CHUNK = 1 << 17
 _QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
 
 
 class CellProcessor(StatefulProcessor):
-    """Runs the cells of ``settings``; ``keys`` are the keys of the cells in order."""
+    """Runs the cells of ``settings``; ``keys`` are the keys of the cells in order.
 
-    def __init__(self, settings: CellSettings, keys: tuple[int, ...], fingerprint: str) -> None:
+    ``folder`` is where values are kept, None for the state store.
+    """
+
+    def __init__(
+        self,
+        settings: CellSettings,
+        keys: tuple[int, ...],
+        fingerprint: str,
+        folder: str | None = None,
+    ) -> None:
         self._settings = settings
-        self._numbers = {key: number for number, key in enumerate(keys)}
+        self._keys = keys
         self._fingerprint = fingerprint
+        self._folder = folder
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        header = handle.getValueState("header", "text STRING")
-        values = handle.getMapState("values", "number BIGINT", "bytes BINARY")
-        self._store = SparkStore(header, values)
+        # Each variable costs every task the same again to set up, so there are as few as can be.
+        self._header = handle.getValueState("header", "text STRING")
+        self._values: MapState | None = None
+        if self._folder is None:
+            self._values = handle.getMapState("values", "name STRING, part INT", "bytes BINARY")
         context = TaskContext.get()
         self._run = (context.getLocalProperty(_QUERY_ID) if context else None) or ""
+        self._batch = int((context.getLocalProperty(_BATCH_ID) if context else None) or -1)
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
@@ -57,45 +69,38 @@ class CellProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        number = self._numbers[int(key[0])]
+        start = time.perf_counter()
+        number = self._keys.index(int(key[0]))
         delivery = delivered(self._settings, rows)
-        history = CellHistory(self._store, self._settings, number, self._fingerprint)
+        history = CellHistory(self._store(number), self._settings, number, self._fingerprint)
         history.read()
         live = engine_cache.take(self._run, number)
-        results, live = history.take(delivery, live, secrets.token_hex(16))
-        engine_cache.put(self._run, number, live)
-        for chunk in packed_results(results):
-            yield pd.DataFrame({"chunk": [chunk]})
+        taken = history.take(delivery, live, secrets.token_hex(8))
+        engine_cache.put(self._run, number, taken.live)
+        engine = taken.live.cell.engine
+        report = CellReport(
+            batch=self._batch,
+            cell=number,
+            rows=taken.rows,
+            results=taken.results.num_rows,
+            late=taken.late,
+            state_bytes=taken.state_bytes,
+            stored_bytes=taken.stored_bytes,
+            engine_seconds=taken.engine_seconds,
+            total_seconds=time.perf_counter() - start,
+            origin=taken.origin,
+            plan=str(engine.plan),
+            watermark=engine.watermark,
+        )
+        yield from Envelope.of(self._settings.query.schema).wrap(taken.results, report)
 
     def close(self) -> None:
         """Nothing is held beyond the cache."""
 
-
-class SparkStore:
-    """State variables of the current cell as a :class:`~penstock.spark.cell_history.CellStore`."""
-
-    def __init__(self, header: ValueState, values: MapState) -> None:
-        self._header = header
-        self._values = values
-
-    def header(self) -> str | None:
-        found = self._header.get()
-        return None if found is None else str(found[0])
-
-    def put_header(self, text: str) -> None:
-        self._header.update((text,))
-
-    def value(self, number: int) -> bytes:
-        found = self._values.getValue((number,))
-        if found is None:
-            raise InvariantBroken(f"value {number} of a cell is not in the state store")
-        return bytes(found[0])
-
-    def put_value(self, number: int, value: bytes) -> None:
-        self._values.updateValue((number,), (value,))
-
-    def remove_value(self, number: int) -> None:
-        self._values.removeKey((number,))
+    def _store(self, number: int) -> CellStore:
+        if self._values is not None:
+            return StateValues(self._header, self._values)
+        return FileValues(self._header, Path(self._folder or "") / self._run / f"cell-{number}")
 
 
 def delivered(settings: CellSettings, frames: Iterable[pd.DataFrame]) -> Delivery:
@@ -115,9 +120,3 @@ def delivered(settings: CellSettings, frames: Iterable[pd.DataFrame]) -> Deliver
             None if chunk is None else bytes(chunk),
         )
     return delivery
-
-
-def packed_results(results: pa.Table) -> Iterator[bytes]:
-    """``results`` as chunks of a size that Spark likes."""
-    for start in range(0, results.num_rows, _ROWS_PER_CHUNK):
-        yield to_chunk(results.slice(start, _ROWS_PER_CHUNK))

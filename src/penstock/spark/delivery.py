@@ -5,7 +5,8 @@ one by one costs more than joining them. Beside its rows, a cell is told the new
 every source in the whole batch: so all cells have one clock, and who is late, what has died and
 what leaves does not depend on how tuples are spread over cells.
 
-Layout: length and text of a JSON header, then the chunks one after another.
+Layout: length and text of a JSON header, then the chunks one after another. The header is filled
+up with blanks, since chunks are used where they lie, and Arrow's columns want to be aligned.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+
+_ALIGNED = 64
 
 
 def to_chunk(rows: pa.Table | pa.RecordBatch) -> bytes:
@@ -36,9 +39,9 @@ class Delivery:
     """Chunks by source in the order of their rows, and the newest event times in ticks."""
 
     newest: dict[str, int] = field(default_factory=dict)
-    chunks: dict[str, list[bytes]] = field(default_factory=dict)
+    chunks: dict[str, list[bytes | memoryview]] = field(default_factory=dict)
 
-    def add(self, source: str, newest: int | None, chunk: bytes | None) -> None:
+    def add(self, source: str, newest: int | None, chunk: bytes | memoryview | None) -> None:
         """One more chunk of ``source``, or only its news."""
         if newest is not None:
             self.newest[source] = max(newest, self.newest.get(source, newest))
@@ -52,16 +55,20 @@ class Delivery:
             for source, chunks in self.chunks.items()
         }
 
-    def to_bytes(self) -> bytes:
+    def to_parts(self) -> list[bytes | memoryview]:
+        """The bytes of the delivery, piece by piece."""
         sizes = {source: [len(c) for c in chunks] for source, chunks in self.chunks.items()}
         header = json.dumps({"newest": self.newest, "sizes": sizes}).encode()
+        header += b" " * (-(4 + len(header)) % _ALIGNED)
         chunks = [chunk for each in self.chunks.values() for chunk in each]
-        return b"".join([struct.pack("<I", len(header)), header, *chunks])
+        return [struct.pack("<I", len(header)), header, *chunks]
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Delivery:
+    def from_bytes(cls, data: bytes | memoryview) -> Delivery:
+        """The delivery with these bytes, which it goes on to use."""
+        data = memoryview(data)
         (length,) = struct.unpack_from("<I", data)
-        header = json.loads(data[4 : 4 + length])
+        header = json.loads(bytes(data[4 : 4 + length]))
         delivery = cls(header["newest"])
         position = 4 + length
         for source, sizes in header["sizes"].items():

@@ -113,15 +113,19 @@ def _packaged_java() -> Path | None:
 def _wrapped(java: Path) -> Path:
     """A home whose ``bin/java`` runs ``java`` without the argument that it does not take."""
     text = _WRAPPER.format(left_out=_LEFT_OUT, java=shlex.quote(str(java)))
-    home = _cache_folder() / "java"
-    script = home / "bin" / "java"
+    return kept_script("java", text).parent.parent
+
+
+def kept_script(name: str, text: str) -> Path:
+    """A script of our own in the user's cache folder, ready to run."""
+    script = _cache_folder() / name / "bin" / name
     if not script.is_file() or script.read_text() != text or not os.access(script, os.X_OK):
         script.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=script.parent, delete=False) as draft:
             draft.write(text)
         os.chmod(draft.name, 0o755)
         os.replace(draft.name, script)
-    return home
+    return script
 
 
 def _cache_folder() -> Path:

@@ -3,7 +3,7 @@
 ::
 
     source A ─► route and pack ─┐
-    source B ─► route and pack ─┼─► union ─► by cell: one engine ─► unpack ─► results
+    source B ─► route and pack ─┼─► union ─► by cell: one engine ─► results
     source C ─► route and pack ─┘
 
 Only packed rows are shuffled, a few for each cell and batch (:mod:`penstock.spark.packing`). On
@@ -19,7 +19,8 @@ carried to the cells; a query that restarts from a checkpoint goes on with the r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -34,8 +35,9 @@ from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.spark.arrow_types import answer_schema, arrow_schema, check_type
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_keys import cell_keys
-from penstock.spark.cell_processor import RESULTS, CellProcessor, packed_results
-from penstock.spark.delivery import Delivery, from_chunk, to_chunk
+from penstock.spark.cell_processor import CellProcessor
+from penstock.spark.delivery import Delivery, to_chunk
+from penstock.spark.envelope import Envelope
 from penstock.spark.packing import NO_NEWS, PACKED, Packer
 from penstock.spark.placement import Placement, place
 from penstock.spark.session import check_session
@@ -53,6 +55,8 @@ def join(
     plan: str = "auto",
     lateness: Any = None,
     rates: Mapping[str, float] | None = None,
+    hot: Mapping[str, Sequence[Any]] | None = None,
+    state_folder: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> DataFrame:
     """The answer to ``query`` over ``frames``, by source.
@@ -64,7 +68,12 @@ def join(
     partitions; :func:`placement_of` tells what becomes of it. ``lateness`` is how far out of order
     events may be, for all sources or as a dict by source; by default each source has the delay of
     its ``withWatermark``. ``rates``, tuples per time unit by source, tell which streams are costly
-    to send to several cells. ``options`` are those of :class:`penstock.Engine`.
+    to send to several cells. ``hot`` has values of a join column that make up much of a stream,
+    ``{"A.x": [17, 4]}``: each is spread over cells of its own. :func:`penstock.spark.survey` finds
+    both in a sample. ``state_folder`` is where cells keep their windows as files, best
+    beside the checkpoint: a folder that every host of the cluster sees under this name. It makes
+    batches cheaper. Without one, windows are kept in Spark's state store. ``options`` are those of
+    :class:`penstock.Engine`.
 
     A query cannot be restarted from a checkpoint with other cells, rates or lateness, since tuples
     would be looked for in the wrong cell: this fails in the first batch, with a message.
@@ -72,7 +81,7 @@ def join(
     engine = Engine(query, plan=plan, **options)
     schemas = _check_frames(query, frames, engine)
     spark = next(iter(frames.values())).sparkSession
-    placement = placement_of(query, spark, cells, rates)
+    placement = placement_of(query, spark, cells, rates, hot)
     streaming = any(frame.isStreaming for frame in frames.values())
     if streaming:
         check_session(spark)
@@ -102,13 +111,14 @@ def join(
     for each in packed[1:]:
         united = united.unionAll(each)
     grouped = united.groupBy("cell")
-    if streaming:
-        processor = CellProcessor(settings, keys, _fingerprint(settings))
-        results = grouped.transformWithStateInPandas(processor, RESULTS, "Append", "None")
-    else:
-        results = grouped.applyInArrow(_all_at_once(settings, keys), RESULTS)
-    arrow, schema = answer_schema(query.schema)
-    return results.mapInArrow(_unpacking(arrow), schema)
+    if not streaming:
+        return grouped.applyInArrow(_all_at_once(settings, keys), answer_schema(query.schema)[1])
+    fingerprint = _fingerprint(settings)
+    folder = None if state_folder is None else os.path.abspath(state_folder)
+    processor = CellProcessor(settings, keys, fingerprint, folder)
+    envelope = Envelope.of(query.schema)
+    wrapped = grouped.transformWithStateInPandas(processor, envelope.wrapped, "Append", "None")
+    return envelope.unwrap(wrapped, fingerprint[:8])
 
 
 def placement_of(
@@ -116,11 +126,12 @@ def placement_of(
     spark: SparkSession,
     cells: int | Literal["auto"] = "auto",
     rates: Mapping[str, float] | None = None,
+    hot: Mapping[str, Sequence[Any]] | None = None,
 ) -> Placement:
     """The grid of cells that :func:`join` uses; ``describe()`` puts it into words."""
     if cells == "auto":
         cells = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
-    return place(query, cells, rates)
+    return place(query, cells, rates, hot)
 
 
 def _check_frames(
@@ -150,7 +161,7 @@ def _check_frames(
             raise InputError(f"{name} is static in the query, so its DataFrame must be a batch")
         found = arrow_schema(frames[name])
         fields = []
-        for column in engine._intake.sources[name].columns:
+        for column in engine.columns[name]:
             if column not in found.names:
                 have = ", ".join(found.names)
                 raise InputError(
@@ -223,6 +234,8 @@ def _fingerprint(settings: CellSettings) -> str:
     placement = settings.placement
     grid = [(d.share, str(d)) for d in placement.dimensions]
     parts = [query_fingerprint(settings.query), VERSION, grid, sorted(settings.delays.items())]
+    if placement.hot:
+        parts.append([(g.hash, [(d.share, str(d)) for d in g.dimensions]) for g in placement.hot])
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
@@ -234,20 +247,12 @@ def _packing(packer: Packer) -> Callable[[Batches], Batches]:
     return pack
 
 
-def _unpacking(schema: pa.Schema) -> Callable[[Batches], Batches]:
-    def unpack(batches: Batches) -> Batches:
-        for batch in batches:
-            for chunk in batch.column("chunk"):
-                yield from from_chunk(chunk.as_buffer()).cast(schema).to_batches()
-
-    return unpack
-
-
 def _all_at_once(
     settings: CellSettings, keys: tuple[int, ...]
 ) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
     """One push of everything, and ``finish()``."""
     numbers = {key: number for number, key in enumerate(keys)}
+    schema, _ = answer_schema(settings.query.schema)
 
     def answer(key: tuple[pa.Scalar, ...], packed: pa.Table) -> pa.Table:
         order = [("source", "ascending"), ("partition", "ascending"), ("sequence", "ascending")]
@@ -256,11 +261,7 @@ def _all_at_once(
             newest = None if row["newest"] == NO_NEWS else row["newest"]
             delivery.add(settings.query.sources[row["source"]], newest, row["chunk"])
         cell = Cell(settings, settings.engine())
-        results = [
-            cell.push(with_static(settings, numbers[key[0].as_py()], delivery)),
-            cell.finish(),
-        ]
-        chunks = [chunk for table in results for chunk in packed_results(table)]
-        return pa.table({"chunk": pa.array(chunks, pa.binary())})
+        first = with_static(settings, numbers[key[0].as_py()], delivery)
+        return pa.concat_tables([cell.push(first), cell.finish()]).cast(schema)
 
     return answer

@@ -13,13 +13,28 @@ same one, since the values are equal; in a random dimension just one has any. So
 one cell that all of them go to, and nothing is shuffled between joins. One class over all streams
 is plain hash partitioning. A tuple with NULL in a class is in no result and goes nowhere.
 
-One cell it is where results are not independent of each other or of rejected tuples:
+**Hot values** (SharesSkew; Afrati, Stasinopoulos, Ullman, Vassilakopoulos): all tuples with one
+value of a class have one coordinate, so a value that is much of a stream fills one cell. Each hot
+value therefore has a grid of its own, disjoint from the others, whose dimensions leave the class
+out: other classes, or random coordinates. A tuple with a column in the class goes to the grid of
+its value, or to that of all ordinary values; a tuple without one goes to all grids. A result has
+one value in the class, so it is formed in one grid, and by the argument above in one cell of it.
+Hot is who has the hash of a hot value; if an ordinary value has it too, it is treated as hot on all
+sides, which is as right. Values of one class can be hot, as in most streams; the paper has a grid
+for every combination over several classes.
 
-- ROWS windows count the tuples of the whole stream;
-- EXCEPT compares results of different blocks;
-- an aggregate needs all results of its group, so with GROUP BY only those classes are cut that the
-  group determines: one of its columns is in the group key;
-- a static relation is loaded once and never moves: it has coordinates, but a dimension needs a
+What results depend on limits what may be cut:
+
+- ROWS windows count the tuples of the whole stream, so they run in one cell. If each is
+  partitioned, and by a column of a class that has one of every stream, then the class may be cut:
+  tuples that are counted together stay together, and a cell sees them in their order. The same
+  goes for tuples that fail predicates, since they count too.
+- EXCEPT compares results of different blocks. The cell of a result may only depend on a column of
+  the answer: on the class that it is in, or directly on the one stream of the block. NULLs in it
+  are equal to each other here, and have a cell like every value.
+- An aggregate needs all results of its group, so with GROUP BY only those classes are cut that the
+  group determines: one of its columns is in the group key.
+- A static relation is loaded once and never moves: it has coordinates, but a dimension needs a
   stream to own it.
 
 In a self-join one tuple plays two roles, and is sent once. So a dimension must give both roles the
@@ -29,27 +44,36 @@ same coordinate: by the same column, or none.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from penstock.engine.wiring import Wiring, wire
-from penstock.errors import OptionError
-from penstock.query.expression import Column, Expression
-from penstock.query.join_graph import JoinGraph
+import pyarrow as pa
+
+from penstock.engine.wiring import wire
+from penstock.errors import InputError, OptionError
+from penstock.query.expression import Column, Expression, streams_of
+from penstock.query.join_graph import JoinGraph, Rows
 from penstock.spark.shares import best_shares, replication
+from penstock.spark.value_hash import value_hashes
+
+MOST_HOT = 16
+"""No more values than this are hot: each has cells of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One dimension of the grid.
+    """One dimension of a grid.
 
     ``columns`` gives, by alias, the expression whose hash is the coordinate. It is empty for the
-    random coordinate of the stream ``random``.
+    random coordinate of the stream ``random``. ``with_null`` tells whether tuples with NULL have
+    a coordinate; otherwise they are in no result.
     """
 
     share: int
     columns: Mapping[str, Expression] = field(default_factory=dict)
     random: str | None = None
+    with_null: bool = False
 
     @property
     def owners(self) -> frozenset[str]:
@@ -63,70 +87,196 @@ class Dimension:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """A grid of cells. ``reason`` says why there is only one, if so."""
+class HotGrid:
+    """The cells of one hot value: from ``first`` on."""
 
+    value: str
+    hash: int
+    first: int
     dimensions: tuple[Dimension, ...]
-    replicas: Mapping[str, int]
-    """By alias: to how many cells a tuple goes."""
-    reason: str | None = None
 
     @property
     def cells(self) -> int:
+        return math.prod(d.share for d in self.dimensions)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A grid of cells, and grids of hot values behind it.
+
+    ``reason`` says why there is only one cell, if so. ``hot_class`` gives, by alias, the expression
+    that has hot values.
+    """
+
+    dimensions: tuple[Dimension, ...]
+    replicas: Mapping[str, int]
+    """By alias: to how many cells a tuple goes, at most one of whose values is hot."""
+    reason: str | None = None
+    hot_class: Mapping[str, Expression] = field(default_factory=dict)
+    hot: tuple[HotGrid, ...] = ()
+
+    @property
+    def cells(self) -> int:
+        """All cells, with those of hot values."""
+        return self._ordinary + sum(grid.cells for grid in self.hot)
+
+    @property
+    def _ordinary(self) -> int:
         return math.prod(d.share for d in self.dimensions)
 
     def describe(self) -> str:
         """The grid in words: classes, shares, and what is sent how often."""
         if self.cells == 1:
             return f"1 cell: {self.reason or 'as asked for'}"
-        lines = [f"{self.cells} cells: {' x '.join(str(d.share) for d in self.dimensions)}"]
+        grid = " x ".join(str(d.share) for d in self.dimensions) or "1"
+        lines = [f"{self.cells} cells: {' + '.join([grid, *(str(g.cells) for g in self.hot)])}"]
         lines += [f"  {d.share} by {d}" for d in self.dimensions]
+        for each in self.hot:
+            shares = ", ".join(f"{d.share} by {d}" for d in each.dimensions) or "one cell"
+            names = " = ".join(str(e) for e in self.hot_class.values())
+            lines.append(f"  {each.cells} for {names} = {each.value}: {shares}")
         sent = (
             f"{alias} to {'one' if count == 1 else f'{count} cells'}"
             for alias, count in self.replicas.items()
         )
         return "\n".join([*lines, f"  each tuple of {', '.join(sent)}"])
 
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return {
+            "cells": self.cells,
+            "reason": self.reason,
+            "dimensions": [{"share": d.share, "by": str(d)} for d in self.dimensions],
+            "replicas": dict(self.replicas),
+            "hot": [
+                {
+                    "value": grid.value,
+                    "cells": grid.cells,
+                    "dimensions": [{"share": d.share, "by": str(d)} for d in grid.dimensions],
+                }
+                for grid in self.hot
+            ],
+        }
 
-def place(query: JoinGraph, cells: int, rates: Mapping[str, float] | None = None) -> Placement:
-    """The grid of at most ``cells`` cells with the least load, for ``rates`` by source."""
+
+def place(
+    query: JoinGraph,
+    cells: int,
+    rates: Mapping[str, float] | None = None,
+    hot: Mapping[str, Sequence[Any]] | None = None,
+) -> Placement:
+    """The grid of at most ``cells`` cells with the least load, for ``rates`` by source.
+
+    ``hot`` has the hot values of a column that streams are joined by: ``{"A.x": [17, 4]}``. Each of
+    them gets a grid of at most ``cells`` more.
+    """
     if isinstance(cells, bool) or not isinstance(cells, int) or cells < 1:
         raise OptionError(f"cells is a number of 1 or more, or 'auto', not {cells!r}")
     unknown = set(rates or {}) - set(query.sources)
     if unknown:
         raise OptionError(f"rates are given for {min(unknown)!r}, which the query does not read")
+    loads = {
+        s.alias: 0.0 if s.is_static else float((rates or {}).get(s.source, 1.0))
+        for block in query.blocks
+        for s in block.streams
+    }
     reason = _why_one_cell(query)
+    candidates = _candidates(query) if reason is None else []
+    hot_class, values = _hot_values(query, hot or {})
     if reason is None and cells > 1:
-        candidates = _candidates(query, wire(query))
-        loads = {
-            s.alias: 0.0 if s.is_static else float((rates or {}).get(s.source, 1.0))
-            for s in query.streams
-        }
-        owners = [candidate.owners for candidate in candidates]
-        shares = best_shares(owners, loads, cells)
-        cut = tuple(
-            Dimension(share, candidate.columns, candidate.random)
-            for share, candidate in zip(shares, candidates, strict=True)
-            if share > 1
-        )
-        if cut:
-            return Placement(cut, _replicas(query, cut))
-        reason = "no column can be cut without forming a result twice"
-        if query.is_grouped:
-            reason = "no column that streams are joined by is in GROUP BY"
+        cut = _cut(candidates, loads, cells)
+        grids = []
+        first = math.prod(d.share for d in cut)
+        rest = [c for c in candidates if c.columns != hot_class]
+        for value, number in values.items():
+            grids.append(HotGrid(value, number, first, _cut(rest, loads, cells)))
+            first += grids[-1].cells
+        if cut or grids:
+            replicas = _replicas(query, cut)
+            for alias in replicas:
+                if alias not in hot_class:
+                    replicas[alias] += sum(_replicas(query, g.dimensions)[alias] for g in grids)
+            return Placement(cut, replicas, None, hot_class if grids else {}, tuple(grids))
+        reason = _why_not_cut(query)
     return Placement((), _replicas(query, ()), reason)
 
 
+def joined_columns(query: JoinGraph) -> list[Mapping[str, Expression]]:
+    """The classes whose values may be hot: by alias, what is compared."""
+    if query.by_rows or query.minus or _why_one_cell(query) is not None:
+        return []
+    return [candidate.columns for candidate in _candidates(query) if candidate.columns]
+
+
+def _cut(
+    candidates: Sequence[Dimension], loads: Mapping[str, float], cells: int
+) -> tuple[Dimension, ...]:
+    """The dimensions of the grid with the least load, without those that are not cut."""
+    shares = best_shares([candidate.owners for candidate in candidates], loads, cells)
+    return tuple(
+        Dimension(share, candidate.columns, candidate.random, candidate.with_null)
+        for share, candidate in zip(shares, candidates, strict=True)
+        if share > 1
+    )
+
+
+def _hot_values(
+    query: JoinGraph, hot: Mapping[str, Sequence[Any]]
+) -> tuple[Mapping[str, Expression], dict[str, int]]:
+    """The class that has hot values, and the hash of each value."""
+    chosen: Mapping[str, Expression] = {}
+    values: dict[str, int] = {}
+    classes = joined_columns(query) if hot else []
+    for name, given in hot.items():
+        found = [c for c in classes if any(str(e) == name for e in c.values())]
+        if not found:
+            known = ", ".join(sorted({str(e) for c in classes for e in c.values()}))
+            raise OptionError(
+                f"hot values are given for {name!r}; in this query columns that can have some are: "
+                f"{known or 'none'}"
+            )
+        if chosen and found[0] != chosen:
+            raise OptionError(
+                f"hot values are given for {name!r} and for another column that is not joined "
+                "with it; give them for the one where they weigh most"
+            )
+        chosen = found[0]
+        kind = next(e.type for e in chosen.values() if str(e) == name)
+        for value in given:
+            try:
+                hashes, _ = value_hashes(pa.array([value], kind))
+            except (pa.ArrowException, InputError, TypeError, ValueError):
+                raise OptionError(f"the hot value {value!r} of {name} is no {kind}") from None
+            if value is not None and int(hashes[0]) not in values.values():
+                values[str(value)] = int(hashes[0])
+    if len(values) > MOST_HOT:
+        raise OptionError(f"{len(values)} values are hot; give the {MOST_HOT} that weigh most")
+    return chosen, values
+
+
 def _why_one_cell(query: JoinGraph) -> str | None:
+    moving = [s for block in query.blocks for s in block.streams if not s.is_static]
     if query.by_rows:
-        return "ROWS windows count all tuples of a stream"
-    if query.minus:
+        whole = any(isinstance(s.window, Rows) and not s.window.partition_by for s in moving)
+        if whole or query.is_grouped or query.minus:
+            return "ROWS windows count all tuples of a stream"
+    if any(block.is_grouped for block in query.blocks) and query.minus:
         return "EXCEPT compares the results of all cells"
     if query.is_grouped and not query.group_by:
         return "an aggregate without GROUP BY needs all results"
-    if all(stream.is_static for stream in query.streams):
+    if not moving:
         return "all relations are static"
     return None
+
+
+def _why_not_cut(query: JoinGraph) -> str:
+    if query.by_rows:
+        return "ROWS windows are not all partitioned by a column that all streams are joined by"
+    if query.minus:
+        return "EXCEPT has no column that decides on a cell on both sides"
+    if query.is_grouped:
+        return "no column that streams are joined by is in GROUP BY"
+    return "no column can be cut without forming a result twice"
 
 
 def _replicas(query: JoinGraph, dimensions: Sequence[Dimension]) -> dict[str, int]:
@@ -139,30 +289,80 @@ def _replicas(query: JoinGraph, dimensions: Sequence[Dimension]) -> dict[str, in
     }
 
 
-def _candidates(query: JoinGraph, wiring: Wiring) -> list[Dimension]:
+def _candidates(query: JoinGraph) -> list[Dimension]:
     """The dimensions that may be cut: classes first, then random coordinates."""
+    streams = [s for block in query.blocks for s in block.streams]
     roles: dict[str, list[str]] = {}
-    for stream in query.streams:
+    for stream in streams:
         roles.setdefault(stream.source, []).append(stream.alias)
-    moving = {s.alias for s in query.streams if not s.is_static}
-    found = []
-    for members in wiring.classes:
-        columns: dict[str, Expression] = {}
-        for member in members:
-            columns.setdefault(member.stream, wiring.keys[member.stream][member.position])
-        if (
-            moving & set(columns)
-            and all(_agree(aliases, columns) for aliases in roles.values())
-            and (not query.is_grouped or any(e in query.group_by for e in columns.values()))
-        ):
-            found.append(Dimension(1, columns))
-    if not query.is_grouped:
+    moving = {s.alias for s in streams if not s.is_static}
+    if query.minus:
+        if len({s.alias for s in streams}) < len(streams):
+            return []
+        found = list(_of_the_answer(query))
+    else:
+        found = [Dimension(1, columns) for columns in _classes(query)]
+    found = [
+        each
+        for each in found
+        if moving & each.owners
+        and all(_agree(aliases, each.columns) for aliases in roles.values())
+        and (not query.is_grouped or any(e in query.group_by for e in each.columns.values()))
+        and (not query.by_rows or _is_counted_by(query, each.columns))
+    ]
+    if not (query.is_grouped or query.by_rows or query.minus):
         found += [
             Dimension(1, random=s.alias)
             for s in query.streams
             if s.alias in moving and len(roles[s.source]) == 1
         ]
     return found
+
+
+def _classes(block: JoinGraph) -> Iterable[dict[str, Expression]]:
+    """The attribute classes of a block: one expression of each stream that is in it."""
+    wiring = wire(block)
+    for members in wiring.classes:
+        columns: dict[str, Expression] = {}
+        for member in members:
+            columns.setdefault(member.stream, wiring.keys[member.stream][member.position])
+        yield columns
+
+
+def _of_the_answer(query: JoinGraph) -> Iterable[Dimension]:
+    """For each column of the answer of EXCEPT: what it is in every block."""
+    classes = [list(_classes(block)) for block in query.blocks]
+    for position in range(len(query.select)):
+        columns: dict[str, Expression] = {}
+        kinds = set()
+        for block, known in zip(query.blocks, classes, strict=True):
+            expression = block.select[position].expression
+            kinds.add(expression.type)
+            fitting = [c for c in known if expression in c.values()]
+            if fitting:
+                columns |= fitting[0]
+            elif len(block.streams) == 1 and streams_of(expression) == set(block.aliases):
+                columns[block.aliases[0]] = expression
+            else:
+                break
+        else:
+            if len(kinds) == 1:
+                yield Dimension(1, columns, with_null=True)
+
+
+def _is_counted_by(query: JoinGraph, columns: Mapping[str, Expression]) -> bool:
+    """Whether every ROWS window is partitioned by its column in ``columns``."""
+    for stream in query.streams:
+        if stream.is_static:
+            continue
+        expression = columns.get(stream.alias)
+        if not (
+            isinstance(stream.window, Rows)
+            and isinstance(expression, Column)
+            and expression.name in stream.window.partition_by
+        ):
+            return False
+    return True
 
 
 def _agree(aliases: Sequence[str], columns: Mapping[str, Expression]) -> bool:

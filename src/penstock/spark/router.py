@@ -1,14 +1,15 @@
 """Routing: from the rows of a batch to the cells of a placement.
 
 Rows that can be in no result (they fail a predicate on their stream alone, or have NULL in an
-equated column) are sent nowhere. As in the engine, key expressions are computed only for rows that
-pass these predicates. A source that is read twice is sent once, unfiltered.
+equated column) are sent nowhere; but where ROWS windows count them, those that fail a predicate
+are. As in the engine, key expressions are computed only for rows that pass these predicates. A
+source that is read twice is sent once, unfiltered.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +19,11 @@ from numpy.typing import NDArray
 from penstock.engine.evaluate import Evaluator, Filter, compile, conjunction
 from penstock.engine.wiring import wire
 from penstock.query.join_graph import JoinGraph
-from penstock.spark.placement import Placement
-from penstock.spark.value_hash import UInt64s, row_hashes, value_hashes
+from penstock.spark.placement import Dimension, Placement
+from penstock.spark.value_hash import NOTHING, UInt64s, row_hashes, value_hashes
 
 Int64s = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,26 @@ class _Coordinate:
     stride: int
     value: Evaluator | None
     """None: random."""
+    with_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The cells of one grid as one stream sees it."""
+
+    first: int
+    coordinates: tuple[_Coordinate, ...]
+    offsets: tuple[int, ...]
+    hot: int | None
+    """The hash of the hot value that the grid is for; None for ordinary values."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
     keep: Filter | None
-    coordinates: tuple[_Coordinate, ...]
-    offsets: tuple[int, ...]
+    hot_value: Evaluator | None
+    """What may be hot; None if the stream is not in that class."""
+    grids: tuple[_Grid, ...]
 
 
 class Router:
@@ -52,31 +67,26 @@ class Router:
 
     def __init__(self, query: JoinGraph, placement: Placement) -> None:
         self._everywhere = tuple(range(placement.cells))
+        self._hot = np.array([grid.hash for grid in placement.hot], np.uint64)
         self._routes: dict[str, _Route] = {}
         if placement.cells == 1:
             return
-        strides = [1]
-        for dimension in placement.dimensions:
-            strides.append(strides[-1] * dimension.share)
-        filters = wire(query).filters
-        for stream in query.streams:
-            alias = stream.alias
-            coordinates, free = [], []
-            for dimension, stride in zip(placement.dimensions, strides, strict=False):
-                if alias in dimension.owners:
-                    expression = dimension.columns.get(alias)
-                    value = None if expression is None else compile(expression)
-                    coordinates.append(_Coordinate(dimension.share, stride, value))
-                else:
-                    free.append([i * stride for i in range(dimension.share)])
-            offsets = tuple(sorted(sum(each) for each in itertools.product(*free)))
-            keep = conjunction([p.expression for p in filters[alias]])
-            if stream.source in self._routes:  # A self-join: both roles have the same coordinates.
-                keep = None
-            self._routes[stream.source] = _Route(keep, tuple(coordinates), offsets)
+        for block in query.blocks:
+            filters = wire(block).filters
+            for stream in block.streams:
+                alias = stream.alias
+                keep = conjunction([p.expression for p in filters[alias]])
+                if stream.source in self._routes or query.by_rows:
+                    keep = None  # In a self-join both roles have the same coordinates.
+                grids = [_grid(alias, 0, placement.dimensions, None)]
+                grids += [_grid(alias, g.first, g.dimensions, g.hash) for g in placement.hot]
+                expression = placement.hot_class.get(alias)
+                self._routes[stream.source] = _Route(
+                    keep, None if expression is None else compile(expression), tuple(grids)
+                )
 
     def route(self, source: str, columns: Mapping[str, pa.Array], count: int) -> Iterator[Share]:
-        """Where the ``count`` rows with ``columns`` go; each row in at most one :class:`Share`."""
+        """Where the ``count`` rows with ``columns`` go. A cell is in at most one :class:`Share`."""
         if count == 0:
             return
         route = self._routes.get(source)
@@ -88,38 +98,90 @@ class Router:
             passed = route.keep(lambda c: columns[c.name], count)
             if not passed.all():
                 rows = np.flatnonzero(passed)
-                indices = pa.array(rows)
-                columns = {name: column.take(indices) for name, column in columns.items()}
-                count = len(rows)
-        if count == 0:
+        columns, count = _taken(columns, rows, count)
+        if route.hot_value is None:
+            for grid in route.grids:
+                yield from _in_grid(grid, columns, count, rows)
             return
-        if not route.coordinates:
-            yield Share(rows, route.offsets)
-            return
-        cells = np.zeros(count, np.int64)
-        valid: NDArray[np.bool_] | None = None
-        for coordinate in route.coordinates:
-            hashes, present = self._hashes(coordinate, columns, count)
-            cells += (hashes % np.uint64(coordinate.share)).astype(np.int64) * coordinate.stride
-            if present is not None:
-                valid = present if valid is None else valid & present
+        hashes, valid = value_hashes(route.hot_value(lambda c: columns[c.name], count))
+        is_hot = np.isin(hashes, self._hot)
         if valid is not None:
-            cells[~valid] = -1
-        order = np.argsort(cells, kind="stable")
-        starts = np.flatnonzero(np.diff(cells[order], prepend=-2))
-        for start, stop in itertools.pairwise([*starts.tolist(), count]):
-            cell = int(cells[order[start]])
-            if cell >= 0:
-                chosen = order[start:stop]
-                yield Share(
-                    chosen if rows is None else rows[chosen],
-                    tuple(cell + offset for offset in route.offsets),
-                )
+            is_hot &= valid
+        for grid in route.grids:
+            mine = ~is_hot if grid.hot is None else is_hot & (hashes == np.uint64(grid.hot))
+            if not mine.any():
+                continue
+            chosen = None if mine.all() else np.flatnonzero(mine)
+            inside, size = _taken(columns, chosen, count)
+            yield from _in_grid(grid, inside, size, _within(rows, chosen))
 
-    @staticmethod
-    def _hashes(
-        coordinate: _Coordinate, columns: Mapping[str, pa.Array], count: int
-    ) -> tuple[UInt64s, NDArray[np.bool_] | None]:
-        if coordinate.value is None:
-            return row_hashes(list(columns.values()), count), None
-        return value_hashes(coordinate.value(lambda c: columns[c.name], count))
+
+def _grid(alias: str, first: int, dimensions: Sequence[Dimension], hot: int | None) -> _Grid:
+    coordinates, free, stride = [], [], 1
+    for dimension in dimensions:
+        if alias in dimension.owners:
+            expression = dimension.columns.get(alias)
+            value = None if expression is None else compile(expression)
+            coordinates.append(_Coordinate(dimension.share, stride, value, dimension.with_null))
+        else:
+            free.append([i * stride for i in range(dimension.share)])
+        stride *= dimension.share
+    offsets = tuple(sorted(sum(each) for each in itertools.product(*free)))
+    return _Grid(first, tuple(coordinates), offsets, hot)
+
+
+def _in_grid(
+    grid: _Grid, columns: Mapping[str, pa.Array], count: int, rows: Int64s | None
+) -> Iterator[Share]:
+    """Where ``count`` rows go in one grid; ``rows`` are their numbers, None for 0, 1, 2, …"""
+    if count == 0:
+        return
+    if not grid.coordinates:
+        yield Share(rows, tuple(grid.first + offset for offset in grid.offsets))
+        return
+    cells = np.zeros(count, np.int64)
+    valid: Booleans | None = None
+    for coordinate in grid.coordinates:
+        hashes, present = _hashes(coordinate, columns, count)
+        cells += (hashes % np.uint64(coordinate.share)).astype(np.int64) * coordinate.stride
+        if present is not None:
+            valid = present if valid is None else valid & present
+    if valid is not None:
+        cells[~valid] = -1
+    order = np.argsort(cells, kind="stable")
+    starts = np.flatnonzero(np.diff(cells[order], prepend=-2))
+    for start, stop in itertools.pairwise([*starts.tolist(), count]):
+        cell = int(cells[order[start]])
+        if cell >= 0:
+            chosen = order[start:stop]
+            yield Share(
+                _within(rows, chosen),
+                tuple(grid.first + cell + offset for offset in grid.offsets),
+            )
+
+
+def _hashes(
+    coordinate: _Coordinate, columns: Mapping[str, pa.Array], count: int
+) -> tuple[UInt64s, Booleans | None]:
+    if coordinate.value is None:
+        return row_hashes(list(columns.values()), count), None
+    hashes, valid = value_hashes(coordinate.value(lambda c: columns[c.name], count))
+    if coordinate.with_null and valid is not None:
+        return np.where(valid, hashes, NOTHING), None
+    return hashes, valid
+
+
+def _taken(
+    columns: Mapping[str, pa.Array], rows: Int64s | None, count: int
+) -> tuple[Mapping[str, pa.Array], int]:
+    if rows is None:
+        return columns, count
+    indices = pa.array(rows)
+    return {name: column.take(indices) for name, column in columns.items()}, len(rows)
+
+
+def _within(rows: Int64s | None, chosen: Int64s | None) -> Int64s | None:
+    """The numbers of those rows of ``rows`` that are ``chosen``."""
+    if rows is None or chosen is None:
+        return chosen if rows is None else rows
+    return rows[chosen]

@@ -1,10 +1,16 @@
 """A SparkSession with what Penstock needs, and a check of sessions that came from elsewhere.
 
 What a stateful join needs is only RocksDB as the state store: ``transformWithState`` runs on no
-other. The rest is measured tuning: as many shuffle partitions as cores, since each costs a fixed
+other. The rest is measured tuning. As many shuffle partitions as cores, since each costs a fixed
 time per micro-batch; changelog checkpoints, so that a batch writes what it changed; larger Arrow
-batches, since rows are packed per batch. On one machine a failed task is tried again
-(``local[N,4]``), which plain ``local[N]`` does not do.
+batches, since rows are packed per batch; workers that fork from a parent with everything loaded
+(:mod:`penstock.spark.worker_daemon`).
+
+On one machine a failed task is tried again (``local[N,4]``), which plain ``local[N]`` does not do.
+There also the JVM is told to compile quickly rather than well, with one thread for its garbage: the
+work on rows is done elsewhere, and what is left for Java is long code that runs a few times per
+batch. Without that, most of its CPU seconds go into compiling it again, and better. It may also
+load Spark's classes without collecting garbage each time there are more of them.
 """
 
 from __future__ import annotations
@@ -18,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import OptionError
 from penstock.spark.java import find_java
+from penstock.spark.worker_python import worker_python
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -34,9 +41,18 @@ _TUNING = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.session.timeZone": "UTC",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "penstock.spark.worker_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+_ONE_MACHINE = {
+    # Files of the checkpoint are written and renamed: enough where renaming is atomic.
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
+    "checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+}
+_LEAN_COMPILER = "-XX:TieredStopAtLevel=1 -XX:MetaspaceSize=256m"
+_LEAN_COLLECTOR = "-XX:+UseSerialGC"
 _QUIET = "ERROR"
 
 
@@ -53,19 +69,25 @@ def session(
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if SparkSession.getActiveSession() is None:
         os.environ["JAVA_HOME"] = str(find_java().home)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master is None:
+        master = os.environ.get("PENSTOCK_MASTER", f"local[{cores},{_ATTEMPTS}]")
+    python = worker_python() if master.startswith("local") else sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", python)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = dict(_TUNING)
     builder = SparkSession.Builder().appName(app_name)
-    if master is None:
-        master = os.environ.get("PENSTOCK_MASTER", f"local[{cores},{_ATTEMPTS}]")
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings["spark.sql.shuffle.partitions"] = str(_threads_of(master, cores or 1))
+        settings |= _ONE_MACHINE
     settings |= {name.replace("__", "."): str(value) for name, value in conf.items()}
-    java = settings.get(_JAVA_OPTIONS, "")
+    java = settings.get(_JAVA_OPTIONS, "")  # Of options that contradict, Java takes the last.
     if _LOGGING not in java:
-        settings[_JAVA_OPTIONS] = f"{_LOGGING}={_QUIET_FILE} {java}".strip()
+        java = f"{_LOGGING}={_QUIET_FILE} {java}"
+    if master.startswith("local"):
+        lean = _LEAN_COMPILER if "GC" in java else f"{_LEAN_COMPILER} {_LEAN_COLLECTOR}"
+        java = f"{lean} {java}"
+    settings[_JAVA_OPTIONS] = java.strip()
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.master(master).getOrCreate()

@@ -25,7 +25,8 @@ UInt64s = NDArray[np.uint64]
 Booleans = NDArray[np.bool_]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_NOTHING = np.uint64(0x6A09E667F3BCC908)
+NOTHING = np.uint64(0x6A09E667F3BCC908)
+"""The hash of NULL, where NULL has one."""
 
 
 def value_hashes(array: pa.Array) -> tuple[UInt64s, Booleans | None]:
@@ -53,7 +54,7 @@ def row_hashes(columns: list[pa.Array], count: int) -> UInt64s:
         except InputError:
             continue
         if validity is not None:
-            values = np.where(validity, values, _NOTHING)
+            values = np.where(validity, values, NOTHING)
         hashes = mixed((hashes + _GOLDEN) ^ values)
     return hashes
 

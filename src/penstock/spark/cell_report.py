@@ -1,0 +1,73 @@
+"""What a cell did in one micro-batch, and how that leaves the cell.
+
+A cell emits one report beside its results, as JSON in a column of its own, and Spark collects the
+reports of a batch as an observed metric (``DataFrame.observe``). So they arrive with the progress
+of the batch, in ``StreamingQueryProgress.observedMetrics``: once for every batch that was
+committed, whatever was tried before, since Spark counts only the attempt that it accepts. A batch
+that was computed and then lost with its driver is computed again and reported then. Nothing is
+written to any file, and a query that nobody listens to pays one row per cell and batch.
+
+>>> from penstock.spark.cell_report import cell_reports
+>>> reports = cell_reports(query.lastProgress.observedMetrics)    # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+OBSERVED = "penstock"
+"""Observed metrics of joins have names that start with this."""
+COLUMN = "reports"
+"""The column of the observed metric that has the reports of all cells."""
+
+Origin: TypeAlias = Literal["new", "live", "replayed", "restored"]
+
+
+@dataclass(frozen=True, slots=True)
+class CellReport:
+    """One cell in one micro-batch. Counts are of this batch alone."""
+
+    batch: int
+    """Spark's number of the micro-batch; -1 if there is none (batch DataFrames)."""
+    cell: int
+    rows: Mapping[str, int]
+    """Rows that reached the cell, by source. A row that goes to several cells counts in each."""
+    results: int
+    late: Mapping[str, int]
+    """Those of ``rows`` that came behind the watermark and were dropped, by source."""
+    state_bytes: int
+    """What the engine holds in memory after the batch."""
+    stored_bytes: int
+    """What Spark's state store holds of the cell after the batch."""
+    engine_seconds: float
+    """Wall time in ``push``."""
+    total_seconds: float
+    """Wall time in the cell: reading and writing state, making the engine current, ``push``."""
+    origin: Origin
+    """Where the engine came from: made ``new``, still ``live`` in this worker, live but behind and
+    ``replayed`` up to the state, or ``restored`` from the state."""
+    plan: str
+    """The plan that the engine ran."""
+    watermark: int | None
+    """In ticks of the query's time unit, after the batch."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> CellReport:
+        return cls(**json.loads(text))
+
+
+def cell_reports(observed: Mapping[str, Any]) -> list[CellReport]:
+    """The reports among the observed metrics of a batch, by cell."""
+    texts = [
+        text
+        for name, row in observed.items()
+        if name.startswith(OBSERVED)
+        for text in row[COLUMN] or ()
+    ]
+    return sorted((CellReport.from_json(text) for text in texts), key=lambda report: report.cell)

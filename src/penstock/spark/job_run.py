@@ -1,0 +1,192 @@
+"""A running job: start, watch, stop; every event goes to the log beside the checkpoint.
+
+    with JobRun(prepare(job, spark)) as run:
+        run.start()
+        while not run.ended:
+            for event in run.poll(0.2):
+                print(event)
+
+Stopping waits for the running micro-batch, so that its results are there; what comes after it is
+left for the next run. Spark may have begun another batch by then. That one is given up, and done by
+the next run from the start: nothing is lost and nothing doubled by it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import TracebackType
+
+import pyspark
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
+
+import penstock
+from penstock.errors import PenstockError
+from penstock.spark.checkpoint_owner import CheckpointOwner, last_batch
+from penstock.spark.listener import ProgressListener, batch_event
+from penstock.spark.prepared_job import PreparedJob
+from penstock.spark.sinks import start_sink
+from penstock.spark.spark_mistake import blamed_on, one_line, own_error
+from penstock.telemetry.event_log import EventLog
+from penstock.telemetry.events import Batch, Event, Failure, Restart, Start, Stop
+
+FINISHED = "finished"
+_LAST_WORDS = 10.0
+"""How long to wait for what Spark's listeners have still to say about a query that has ended."""
+
+
+class JobRun:
+    """One run of a job. Use it as a context: leaving it ends the run, also in mid-batch."""
+
+    def __init__(self, prepared: PreparedJob, clock: Callable[[], float] = time.time) -> None:
+        self.prepared = prepared
+        self.ended = False
+        self.failure: Failure | None = None
+        self.mistake: PenstockError | None = None
+        """The user's mistake that is behind the failure, if it is one."""
+        self.log_problem: str | None = None
+        """Why the event log could not be written any further."""
+        self.batches = 0
+        self.rows = 0
+        self.results = 0
+        self._clock = clock
+        self._began = clock()
+        self._listener = ProgressListener()
+        self._log: EventLog | None = None
+        self._spark: SparkSession | None = None
+        self._query: StreamingQuery | None = None
+        self._stop_reason: str | None = None
+        self._stop_at_once = False
+        self._latest = -1
+        streams = {s.source: s for b in prepared.query.blocks for s in b.streams}
+        self._sources = [n for n in prepared.query.sources if not streams[n].is_static]
+        replicas = prepared.placement.replicas
+        self._replicas = {n: replicas.get(streams[n].alias, 1) for n in self._sources}
+
+    def __enter__(self) -> JobRun:
+        path = self.prepared.job.event_log
+        self._log = None if path is None else EventLog(path)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with suppress(Py4JError, OSError):  # Spark may be dead already.
+            if self._query is not None and not self.ended:
+                self._query.stop()
+            if self._spark is not None:
+                self._spark.streams.removeListener(self._listener)
+        if self._log is not None:
+            self._log.close()
+
+    def start(self) -> Event:
+        """Start the query; the event that says so."""
+        prepared = self.prepared
+        job = prepared.job
+        after = last_batch(job.checkpoint)
+        results = prepared.results()
+        self._spark = results.sparkSession
+        self._spark.streams.addListener(self._listener)
+        with blamed_on(f"{job.file or job.name}: sink"):
+            self._query = start_sink(results, job)
+        if CheckpointOwner.read(job.checkpoint) is None:
+            CheckpointOwner.of(prepared.query, prepared.cells).write(job.checkpoint)
+        start = Start(
+            at=self._now(),
+            run=str(self._query.runId),
+            job=job.name,
+            query=prepared.query.text,
+            plan=prepared.plan,
+            cells=prepared.placement.cells,
+            placement=prepared.placement.describe(),
+            sources={name: source.format for name, source in job.sources.items()},
+            sink=job.sink.format,
+            versions={"penstock": penstock.__version__, "spark": pyspark.__version__},
+        )
+        if after is not None:
+            fields = {name: getattr(start, name) for name in Start.__dataclass_fields__}
+            start = Restart(**fields, after=after)
+        return self._noted(start)
+
+    def poll(self, seconds: float) -> list[Event]:
+        """Wait up to ``seconds`` for something to happen; the events since the last call."""
+        query = self._running()
+        run = str(query.runId)
+        told = self._listener.told(run, seconds)
+        try:
+            finished = None in told or not (told or query.isActive)
+            if finished and None not in told:
+                told += self._listener.told(run, _LAST_WORDS)
+            events = self._batches(told)
+            if finished:
+                events.append(self._end(query))
+            elif self._stop_reason is not None and self._may_stop(bool(events)):
+                query.stop()
+        except (Py4JError, OSError):
+            self.ended = True
+            self.failure = Failure(self._now(), run, "Spark's process has died")
+            return [self._noted(self.failure)]
+        return events
+
+    def stop(self, reason: str, at_once: bool = False) -> None:
+        """Ask the run to end after the micro-batch that is running, or ``at_once``."""
+        self._stop_reason = self._stop_reason or reason
+        self._stop_at_once = self._stop_at_once or at_once
+
+    def _may_stop(self, committed: bool) -> bool:
+        return self._stop_at_once or committed or not self._running().status["isTriggerActive"]
+
+    def _batches(self, told: Sequence[StreamingQueryProgress | None]) -> list[Event]:
+        found: list[Event] = []
+        for progress in told:
+            event = progress and batch_event(progress, self._sources, self._replicas)
+            if event and event.batch > self._latest:
+                self._count(event)
+                found.append(self._noted(event))
+        return found
+
+    def _end(self, query: StreamingQuery) -> Event:
+        run = str(query.runId)
+        error = query.exception()
+        self.ended = True
+        if error is None:
+            reason = self._stop_reason or FINISHED
+            seconds = round(self._clock() - self._began, 3)
+            return self._noted(
+                Stop(self._now(), run, reason, self.batches, self.rows, self.results, seconds)
+            )
+        self.mistake = own_error(error)
+        self.failure = Failure(self._now(), run, one_line(error), str(error)[:20_000])
+        return self._noted(self.failure)
+
+    def _count(self, event: Batch) -> None:
+        self._latest = event.batch
+        self.batches += 1
+        self.rows += sum(event.rows.values())
+        self.results += event.results
+
+    def _noted(self, event: Event) -> Event:
+        """Log ``event``; a full disk ends the log, not the job."""
+        if self._log is not None and self.log_problem is None:
+            try:
+                self._log.write(event)
+            except OSError as error:
+                self.log_problem = f"{self._log.path}: {error.strerror or error}"
+        return event
+
+    def _running(self) -> StreamingQuery:
+        if self._query is None:
+            raise PenstockError("the job has not been started")
+        return self._query
+
+    def _now(self) -> str:
+        moment = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

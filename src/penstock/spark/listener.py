@@ -1,0 +1,99 @@
+"""From Spark's progress to events: one :class:`~penstock.telemetry.events.Batch` per micro-batch.
+
+Spark calls a listener in a thread of its own, for all queries of the session, and a little after
+the fact. So what it says is queued here and picked up by whoever waits for the query; the end of a
+query comes through the same queue, behind its last batch.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
+
+from penstock.spark.cell_report import CellReport, cell_reports
+from penstock.telemetry.events import Batch, CellBatch
+
+_EXECUTED = "addBatch"
+_WHOLE = "triggerExecution"
+
+
+class ProgressListener(StreamingQueryListener):
+    """Queues the progress of all queries, and their ends as None."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[tuple[str, StreamingQueryProgress | None]]
+        self._queue = queue.SimpleQueue()
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's names
+        pass
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        self._queue.put((str(event.progress.runId), event.progress))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        self._queue.put((str(event.runId), None))
+
+    def told(self, run: str, wait: float) -> list[StreamingQueryProgress | None]:
+        """What has come for ``run``; waits up to ``wait`` seconds for the first."""
+        found: list[StreamingQueryProgress | None] = []
+        try:
+            while True:
+                whose, progress = self._queue.get(timeout=0 if found else wait)
+                if whose == run:
+                    found.append(progress)
+        except queue.Empty:
+            return found
+
+
+def batch_event(
+    progress: StreamingQueryProgress, sources: Sequence[str], replicas: Mapping[str, int]
+) -> Batch | None:
+    """The event of a micro-batch; None if the trigger found nothing to do.
+
+    ``sources`` are the names of the streams in Spark's order. A late row counts in each cell that
+    it was sent to, and here once: ``replicas`` says how many cells that are. (Rows with a hot value
+    may go to more, so there the number is an estimate.)
+    """
+    durations: dict[str, int] = {name: int(ms) for name, ms in progress.durationMs.items()}
+    if _EXECUTED not in durations:
+        return None
+    cells = tuple(_cell(report) for report in cell_reports(progress.observedMetrics or {}))
+    late = {
+        source: round(sum(cell.late.get(source, 0) for cell in cells) / replicas.get(source, 1))
+        for source in sources
+    }
+    read = [int(source.numInputRows) for source in progress.sources]
+    return Batch(
+        at=progress.timestamp,
+        run=str(progress.runId),
+        batch=int(progress.batchId),
+        seconds=durations.get(_WHOLE, 0) / 1000,
+        rows=dict(zip(sources, read, strict=False)),
+        results=sum(cell.results for cell in cells),
+        late=late,
+        state_bytes=sum(cell.state_bytes for cell in cells),
+        stored_bytes=sum(cell.stored_bytes for cell in cells),
+        engine_seconds=sum(cell.engine_seconds for cell in cells),
+        durations=durations,
+        cells=cells,
+    )
+
+
+def _cell(report: CellReport) -> CellBatch:
+    fields: dict[str, Any] = {
+        name: getattr(report, name) for name in CellBatch.__dataclass_fields__
+    }
+    return CellBatch(**fields)

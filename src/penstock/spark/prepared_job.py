@@ -1,0 +1,111 @@
+"""A job made ready: its sources opened, its query parsed and checked, its cells placed.
+
+Nothing is running yet. Every mistake that Spark is needed to find is found here, and is one line
+that names the file and the key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.engine.engine import Engine
+from penstock.errors import OptionError
+from penstock.job.job import Job
+from penstock.planning.limits import Limits
+from penstock.query.join_graph import JoinGraph
+from penstock.query.parse import parse
+from penstock.spark.arrow_types import arrow_schema
+from penstock.spark.checkpoint_owner import CheckpointOwner
+from penstock.spark.join import join, placement_of
+from penstock.spark.placement import Placement
+from penstock.spark.sources import read_source
+from penstock.spark.spark_mistake import blamed_on
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedJob:
+    """A job with everything that is known before it runs."""
+
+    job: Job
+    query: JoinGraph
+    frames: dict[str, DataFrame]
+    placement: Placement
+    plan: str
+    cells: int
+    """How many were asked for; the placement may have fewer."""
+    options: dict[str, Any]
+
+    def results(self) -> DataFrame:
+        """The answer, as a streaming DataFrame."""
+        job = self.job
+        lateness = {n: s.watermark for n, s in job.sources.items() if s.watermark is not None}
+        with blamed_on(str(job.file or job.name)):
+            return join(
+                self.query,
+                self.frames,
+                self.cells,
+                plan=job.plan,
+                lateness=lateness or None,
+                rates=_rates(job),
+                hot=_hot(job),
+                state_folder=job.state_folder,
+                **self.options,
+            )
+
+
+def prepare(job: Job, spark: SparkSession) -> PreparedJob:
+    """Open the sources of ``job``, and check everything that can be checked before it runs."""
+    file = str(job.file or job.name)
+    frames = {}
+    for name, source in job.sources.items():
+        with blamed_on(f"{file}: sources.{name}"):
+            frames[name] = read_source(spark, source)
+    event_times = {}
+    for name, source in job.sources.items():
+        default = job.event_time if job.event_time in frames[name].columns else None
+        event_times[name] = None if source.static else source.event_time or default
+    with blamed_on(f"{file}: query"):
+        schemas = {name: arrow_schema(frame) for name, frame in frames.items()}
+        query = parse(job.query, schemas, event_times)
+    for name in frames:
+        if name not in query.sources:
+            known = ", ".join(query.sources)
+            raise OptionError(
+                f"{file}: sources.{name}: the query does not read it; it reads {known}"
+            )
+    options = engine_options(job)
+    with blamed_on(file):
+        plan = str(Engine(query, plan=job.plan, **options).plan)
+    owner = CheckpointOwner.read(job.checkpoint)
+    if owner is not None:
+        with blamed_on(f"{file}: checkpoint"):
+            owner.check(query, job.checkpoint)
+    cells = job.cells if job.cells != "auto" or owner is None else owner.cells
+    with blamed_on(file):
+        placement = placement_of(query, spark, cells, _rates(job), _hot(job))
+    if cells == "auto":
+        cells = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    return PreparedJob(job, query, frames, placement, plan, cells, options)
+
+
+def _hot(job: Job) -> dict[str, tuple[Any, ...]] | None:
+    return dict(job.hot) or None
+
+
+def _rates(job: Job) -> dict[str, float] | None:
+    return {n: s.rate for n, s in job.sources.items() if s.rate is not None} or None
+
+
+def engine_options(job: Job) -> dict[str, Any]:
+    """The options of the engine that the job gives; the engine says which it knows."""
+    options: dict[str, Any] = {}
+    if job.feedback is not None:
+        options["feedback"] = job.feedback
+    if job.overload is not None:
+        options["overload"] = job.overload
+    if job.limits is not None:
+        options["limits"] = Limits(**asdict(job.limits))
+    return options

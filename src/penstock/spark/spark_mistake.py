@@ -1,0 +1,84 @@
+"""What Spark says when something is wrong, in one line, and whose mistake it was.
+
+Spark's messages come with plans, SQL states and Java stacks. A person who wrote a job file needs
+the first sentence, and the place in the file that it is about. An error of Penstock in a cell comes
+back inside Spark's, as the text of a Python traceback: there the message is ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from penstock import errors
+from penstock.errors import InputError, PenstockError, QueryError
+
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+"""What Spark raises: PySpark translates most errors of Java, not all."""
+
+_OURS = re.compile(r"penstock\.errors\.(\w+): (.+)")
+_PYTHON = re.compile(
+    r"^(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*(?:Error|Exception|Broken)): (.+)$", re.M
+)
+_CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?(\w+): (.+)$", re.M)
+_STATE = re.compile(r"\s*SQLSTATE: \w+")
+_NAMED = re.compile(r"\[([A-Z_.0-9]+)\] ")
+_CONDITION = re.compile(r"^\[[A-Z_.0-9]+\] ")
+
+
+@contextmanager
+def blamed_on(where: str) -> Iterator[None]:
+    """Errors of the user and of Spark become one line that begins with ``where``."""
+    try:
+        yield
+    except QueryError as error:
+        message = f"{where}: {error.message}"
+        raise QueryError(message, error.text, error.start, error.end, error.hint) from None
+    except PenstockError as error:
+        raise type(error)(f"{where}: {error}") from None
+    except SPARK_ERRORS as error:
+        raise InputError(f"{where}: {one_line(error)}") from None
+
+
+def own_error(error: BaseException) -> PenstockError | None:
+    """The error of Penstock that is behind one of Spark's, if it is the user's mistake."""
+    found = _OURS.findall(str(error))
+    if not found:
+        return None
+    name, message = found[-1]
+    kind = getattr(errors, name, None)
+    if not isinstance(kind, type) or not issubclass(kind, PenstockError):
+        return None
+    return kind(message.strip())
+
+
+def one_line(error: BaseException) -> str:
+    """The sentence of ``error`` that a person needs."""
+    text = str(error)
+    ours = own_error(error)
+    if ours is not None:
+        return str(ours)
+    for pattern in (_PYTHON, _CAUSE):
+        found = pattern.findall(text)
+        if found:
+            name, message = found[-1]
+            return _tidy(f"{name}: {message}")
+    lines = [line for line in text.splitlines() if line.strip()]
+    return _tidy(lines[0]) if lines else type(error).__name__
+
+
+def condition_of(error: BaseException) -> str:
+    """Spark's name of the error, such as ``PATH_NOT_FOUND``; empty if it has none."""
+    if isinstance(error, PySparkException):
+        return error.getCondition() or ""
+    found = _NAMED.search(str(error))
+    return found[1] if found else ""
+
+
+def _tidy(line: str) -> str:
+    line = _STATE.sub("", _CONDITION.sub("", line)).strip().rstrip(";").strip()
+    return line if len(line) <= 400 else f"{line[:399]}…"

@@ -1,0 +1,152 @@
+"""A Kafka broker for tests: its jars and those of Spark's connector through Maven, one process.
+
+Jars are fetched by Ivy, which comes with PySpark, without their dependencies: the lists name what
+the broker loads. They stay in the user's cache folder. Where they cannot be had, the reason is a
+:class:`NoKafka`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+
+from penstock.spark.java import find_java
+
+KAFKA = "3.9.1"
+CONNECTOR = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    f"org.apache.kafka:kafka-clients:{KAFKA}",
+    "org.apache.commons:commons-pool2:2.12.1",
+)
+"""The newest connector that is published; it works with Spark 4.3 too."""
+_PARTS = """
+    kafka_2.13 kafka-clients kafka-metadata kafka-server kafka-server-common kafka-raft
+    kafka-storage kafka-storage-api kafka-group-coordinator kafka-group-coordinator-api
+    kafka-transaction-coordinator kafka-tools-api
+"""
+BROKER = (
+    *(f"org.apache.kafka:{name}:{KAFKA}" for name in _PARTS.split()),
+    "org.scala-lang:scala-library:2.13.15",
+    "org.scala-lang.modules:scala-java8-compat_2.13:1.0.2",
+    "com.typesafe.scala-logging:scala-logging_2.13:3.9.5",
+    "com.fasterxml.jackson.core:jackson-databind:2.16.2",
+    "com.fasterxml.jackson.core:jackson-core:2.16.2",
+    "com.fasterxml.jackson.core:jackson-annotations:2.16.2",
+    "com.yammer.metrics:metrics-core:2.2.0",
+    "net.sourceforge.argparse4j:argparse4j:0.7.0",
+    "net.sf.jopt-simple:jopt-simple:5.0.4",
+    "org.pcollections:pcollections:4.0.1",
+    "org.slf4j:slf4j-api:1.7.36",
+    "org.apache.zookeeper:zookeeper:3.8.4",
+    "commons-validator:commons-validator:1.7",
+)
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@localhost:{controller}
+listeners=PLAINTEXT://localhost:{broker},CONTROLLER://localhost:{controller}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+"""
+_FETCH_SECONDS = 240
+_START_SECONDS = 90
+
+
+class NoKafka(Exception):  # noqa: N818 - the name states the finding
+    """Why there is no Kafka for the tests."""
+
+
+def jars(names: Sequence[str]) -> list[Path]:
+    """The jars with these Maven names."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    folder = (Path(cache) if cache else Path.home() / ".cache") / "penstock" / "test-jars"
+    wanted = {name: folder / "{1}-{2}.jar".format(*name.split(":")) for name in names}
+    missing = [name for name, file in wanted.items() if not file.exists()]
+    if missing:
+        _fetch(missing, folder)
+    return list(wanted.values())
+
+
+def _fetch(names: Sequence[str], folder: Path) -> None:
+    dependency = '<dependency org="{}" name="{}" rev="{}" conf="default->master"/>'
+    listed = "".join(dependency.format(*name.split(":")) for name in names)
+    (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        module = Path(name) / "ivy.xml"
+        module.write_text(
+            '<ivy-module version="2.0"><info organisation="penstock" module="tests"/>'
+            '<configurations><conf name="default"/></configurations>'
+            f"<dependencies>{listed}</dependencies></ivy-module>"
+        )
+        pattern = f"{name}/jars/[artifact]-[revision].[ext]"
+        command = [_java(), "-cp", str(ivy), "org.apache.ivy.Main", "-ivy", str(module)]
+        command += ["-cache", f"{name}/cache", "-retrieve", pattern]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise NoKafka("no answer from a Maven repository") from None
+        fetched = list((Path(name) / "jars").glob("*.jar"))
+        if done.returncode or len(fetched) < len(names):
+            found = [line for line in done.stdout.splitlines() if "not found" in line]
+            raise NoKafka(f"Maven artifacts cannot be had: {(found or ['no network'])[0].strip()}")
+        for file in fetched:
+            os.replace(file, folder / file.name)
+
+
+@contextmanager
+def broker(folder: Path) -> Iterator[str]:
+    """A running broker with its data in ``folder``; its address."""
+    classpath = os.pathsep.join(map(str, jars(BROKER)))
+    ports = _free_ports()
+    properties = folder / "server.properties"
+    properties.write_text(_PROPERTIES.format(broker=ports[0], controller=ports[1], folder=folder))
+    java = [_java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
+    made = [*java, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg"]
+    subprocess.run([*made, "-c", str(properties)], capture_output=True, check=True, timeout=120)
+    with (folder / "broker.log").open("w") as log:
+        process = subprocess.Popen(
+            [*java, "kafka.Kafka", str(properties)], stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        _await(ports[0], process)
+        yield f"localhost:{ports[0]}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _await(port: int, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + _START_SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("localhost", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise NoKafka(f"the broker does not start (exit code {process.poll()})")
+
+
+def _free_ports() -> tuple[int, int]:
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("localhost", 0))
+        second.bind(("localhost", 0))
+        return first.getsockname()[1], second.getsockname()[1]
+
+
+def _java() -> str:
+    return str(find_java().home / "bin" / "java")

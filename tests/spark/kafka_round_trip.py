@@ -1,0 +1,39 @@
+"""Run the Kafka example in a process of its own: messages in, the job twice, messages out.
+
+Spark must have the connector when it starts, so it is not the Spark of the other tests.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from penstock.job import read_job
+from penstock.spark.job_run import JobRun
+from penstock.spark.job_session import job_session
+from penstock.spark.prepared_job import prepare
+
+
+def main(file: str, messages: list[dict[str, list[dict[str, Any]]]]) -> None:
+    job = read_job(file)
+    spark = job_session(job)
+    servers = {k: v for k, v in job.sink.options.items() if k.startswith("kafka.")}
+    for batch in messages:
+        for topic, rows in batch.items():
+            values = spark.createDataFrame([(json.dumps(row),) for row in rows], "value STRING")
+            values.write.format("kafka").options(**servers, topic=topic).save()
+        with JobRun(prepare(job, spark)) as run:
+            run.start()
+            while not run.ended:
+                run.poll(0.2)
+        if run.failure:
+            sys.exit(run.failure.details)
+    found = spark.read.format("kafka").options(**servers, subscribe=job.sink.options["topic"])
+    out = found.load().selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)").collect()
+    print(json.dumps([[row[0], json.loads(row[1])] for row in out]))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], json.loads(sys.argv[2]))

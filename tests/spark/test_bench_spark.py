@@ -1,0 +1,90 @@
+"""``penstock bench spark``: its options, its table, and that both sides answer one question."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+from penstock.cli import bench_spark
+from penstock.cli.bench.workloads import WORKLOADS
+from penstock.cli.main import main
+from penstock.spark import bench_run
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+def measured(results: int, cpu: float) -> dict[str, Any]:
+    return {
+        "cpu_seconds": cpu,
+        "peak_bytes": int(cpu * 1e6),
+        "wall_seconds": cpu,
+        "results": results,
+        "batch_cpu_ms": 10 * cpu,
+        "batch_ms": cpu,
+    }
+
+
+def test_ratios_are_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    runs = {
+        "penstock": measured(7, 10.0),
+        "spark hdfs": measured(7, 120.0),
+        "spark rocksdb": measured(7, 300.0),
+        "small penstock": measured(0, 15.0),
+        "small empty": measured(0, 10.0),
+    }
+    monkeypatch.setattr(bench_spark, "_measure", lambda settings, folder: runs)
+    monkeypatch.setenv("COLUMNS", "160")
+    assert main(["bench", "spark", "--json", str(tmp_path / "m.json")]) == 0
+    told = capsys.readouterr().out
+    assert "12.0 times fewer CPU seconds and 12.0 times less memory" in told
+    assert "1.50 times as much" in told
+    assert '"spark rocksdb"' in (tmp_path / "m.json").read_text()
+
+
+def test_a_wrong_answer_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = {"penstock": measured(7, 10.0), "spark hdfs": measured(8, 120.0)}
+    monkeypatch.setattr(bench_spark, "_measure", lambda settings, folder: runs)
+    assert main(["bench", "spark"]) == 1
+    assert "results differ: [7, 8]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "flink"], "nothing is called 'flink'; choose from: penstock, spark hdfs"),
+        (["--rows", "0"], "rows, batches and cores are 1 or more, not 0"),
+        (["--json", "/no/such/folder/m.json"], "cannot write /no/such/folder/m.json"),
+    ],
+)
+def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "spark", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_sparks_own_joins_give_the_same_results(spark: SparkSession, tmp_path: Path) -> None:
+    workload = replace(WORKLOADS["W1"], rows=900, window=200, domains={"x": 20, "y": 50})
+    tables = workload.tables()
+    schemas = {name: table.schema for name, table in tables.items()}
+    expected = penstock.Engine(penstock.parse(workload.query, schemas=schemas)).push(tables)
+    columns = bench_run.write_streams(tables, tmp_path / "data", 2)
+    frames = bench_run._sources(spark, tmp_path / "data", columns)
+    answer = bench_run._chained(frames, workload.pairs, workload.window)
+    query = (
+        answer.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "results"), format="parquet")
+    )
+    query.awaitTermination()
+    found = spark.read.parquet(str(tmp_path / "results")).collect()
+    assert len(expected) > 100
+    rows = zip(*(expected.column(name).to_pylist() for name in "abc"), strict=True)
+    assert sorted(map(tuple, found)) == sorted(rows)

@@ -1,0 +1,52 @@
+"""Progress of Spark becomes events: names by position, late rows counted once, no idle triggers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from penstock.spark.cell_report import CellReport
+from penstock.spark.listener import ProgressListener, batch_event
+
+
+def report(cell: int, late: int) -> CellReport:
+    rows, dropped = {"A": 10, "B": 5}, {"A": late, "B": 1}
+    return CellReport(7, cell, rows, 3, dropped, 100, 50, 0.25, 0.5, "live", "(A B)", None)
+
+
+def progress(run: str = "r", executed: bool = True) -> Any:
+    reports = [report(1, 4).to_json(), report(0, 2).to_json()]
+    durations = {"triggerExecution": 1_500, "latestOffset": 3}
+    return SimpleNamespace(
+        timestamp="2026-01-01T00:00:00.000Z",
+        runId=run,
+        batchId=7,
+        durationMs=durations | ({"addBatch": 900} if executed else {}),
+        sources=[SimpleNamespace(numInputRows=20), SimpleNamespace(numInputRows=5)],
+        observedMetrics={"penstock 1": {"reports": reports}},
+    )
+
+
+def test_a_batch() -> None:
+    event = batch_event(progress(), ["A", "B"], {"A": 1, "B": 2})
+    assert event is not None
+    assert (event.batch, event.seconds, event.rows) == (7, 1.5, {"A": 20, "B": 5})
+    assert event.late == {"A": 6, "B": 1}
+    assert (event.results, event.state_bytes, event.stored_bytes) == (6, 200, 100)
+    assert event.engine_seconds == 0.5
+    assert [cell.cell for cell in event.cells] == [0, 1]
+    assert event.cells[0].origin == "live"
+
+
+def test_a_trigger_that_found_nothing() -> None:
+    assert batch_event(progress(executed=False), ["A", "B"], {}) is None
+
+
+def test_queries_are_told_apart_and_the_end_comes_last() -> None:
+    listener = ProgressListener()
+    mine, other = progress("mine"), progress("other")
+    for each in (mine, other, mine):
+        listener.onQueryProgress(SimpleNamespace(progress=each))  # type: ignore[arg-type]
+    listener.onQueryTerminated(SimpleNamespace(runId="mine"))  # type: ignore[arg-type]
+    assert listener.told("mine", 0.0) == [mine, mine, None]
+    assert listener.told("mine", 0.0) == []

@@ -1,0 +1,27 @@
+"""The script that Spark starts as Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from penstock.spark.worker_python import worker_python
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell script")
+@pytest.mark.parametrize("rest", ["", ":/my folder/lib", ":/a:/b"])
+def test_it_is_python_without_the_zip(
+    rest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", f"/x y/pyspark/python/lib/pyspark.zip{rest}")
+    script = worker_python()
+    assert script.startswith(str(tmp_path))
+    program = "import os, sys, pyspark; print(os.environ['PYTHONPATH'], sys.argv[1], sep='|')"
+    told = subprocess.run(
+        [script, "-c", program, "an argument"], capture_output=True, text=True, check=True
+    )
+    assert told.stdout == f"{rest.lstrip(':')}|an argument\n"
