@@ -24,7 +24,7 @@ PLAIN = $(filter-out $(SEARCHING),$(shell find tests -name 'test_*.py' | sort))
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) ## a live three-way join on generated streams, about 15 seconds
+demo: $(COMPILED) ## a live join of three streams on Spark, about a minute (ARGS=--embedded: no Spark)
 	@$(BIN)/penstock demo $(ARGS)
 
 test: lint $(COMPILED) ## linters and types, then all tests

@@ -1,4 +1,4 @@
-"""The demo: ends by itself, shows what it should, and is right."""
+"""The embedded demo: ends by itself, shows what it should, and is right."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.cli.demo.streams import LATENESS, QUERY, SCHEMAS, AuctionHouse
 
 def test_runs_as_a_command_and_ends_by_itself() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "penstock.cli.main", "demo", "--rows", "60000"],
+        [sys.executable, "-m", "penstock.cli.main", "demo", "--embedded", "--rows", "60000"],
         capture_output=True,
         text=True,
         timeout=120,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,18 @@ import penstock
 from penstock.cli import main as cli
 from penstock.errors import PlanError
 
-COMMANDS: tuple[list[str], ...] = ([], ["demo"], ["bench"], ["bench", "engine"], ["warm-up"])
+COMMANDS: tuple[list[str], ...] = (
+    [],
+    ["demo"],
+    ["run"],
+    ["explain"],
+    ["doctor"],
+    ["bench"],
+    ["bench", "engine"],
+    ["experiment"],
+    ["calibrate"],
+    ["warm-up"],
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -44,6 +57,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["demo", "--rows", "0"], "--rows must be more than 0, not 0"),
         (["demo", "--seconds", "nan"], "--seconds must be more than 0"),
         (["demo", "--seed", "-1"], "--seed must be 0 or more"),
+        (["demo", "--embedded", "--plan", "((bids auctions)"], "plan"),
+        (["demo", "--embedded", "--plan", "(bids persons)"], "auctions"),
+        (["run", "no/such/job.toml"], "no/such/job.toml: there is no such file"),
+        (["explain", "no/such/job.toml"], "no/such/job.toml: there is no such file"),
         (["bench", "engine", "--workload", "W9"], "choose from: W1, W2s, W2j, W2u"),
         (["bench", "engine", "--plans", "bush"], "choose from: tree, mjoin"),
         (["bench", "engine", "--batch", "ten"], "write for example --batch 1,10000"),
@@ -77,7 +94,7 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("penstock.cli.demo.run.run_demo", broken)
     with pytest.raises(ZeroDivisionError):
-        cli.main(["demo"])
+        cli.main(["demo", "--embedded"])
 
 
 def test_a_mistake_found_late_is_one_message_too(
@@ -87,13 +104,28 @@ def test_a_mistake_found_late_is_one_message_too(
         raise PlanError("no such plan")
 
     monkeypatch.setattr("penstock.cli.demo.run.run_demo", refused)
-    assert cli.main(["demo"]) == cli.USER_ERROR
+    assert cli.main(["demo", "--embedded"]) == cli.USER_ERROR
     assert capsys.readouterr().err == "penstock: no such plan\n"
+
+
+def test_without_spark_a_job_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = tmp_path / "job.toml"
+    job.write_text(
+        'query = "SELECT A.value FROM A [NOW]"\ncheckpoint = "state"\n'
+        '[sources.A]\nformat = "rate"\n[sink]\nformat = "noop"\n'
+    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for command in (["run", str(job)], ["explain", str(job)], ["demo"]):
+        assert cli.main(command) == cli.USER_ERROR
+        told = "this needs Spark, and pyspark, pandas, protobuf cannot be found: pip install"
+        assert told in capsys.readouterr().err
 
 
 def test_an_interrupt_is_quiet() -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "penstock.cli.main", "demo", "--seconds", "60"],
+        [sys.executable, "-m", "penstock.cli.main", "demo", "--embedded", "--seconds", "60"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -12,9 +12,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from penstock.cli import warm_up
+from penstock.cli import calibrate, experiment, explain, warm_up
 from penstock.cli.bench import command as bench
 from penstock.cli.demo import command as demo
+from penstock.cli.doctor import command as doctor
+from penstock.cli.run import command as run
 from penstock.errors import PenstockError
 
 USER_ERROR = 2
@@ -30,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="store_true", help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (demo, bench, warm_up):
+    for command in (demo, run, explain, doctor, bench, calibrate, experiment, warm_up):
         command.add_parser(commands)
     return top
 

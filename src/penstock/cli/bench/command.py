@@ -1,10 +1,11 @@
-"""``penstock bench``: lists the benchmarks, and ``penstock bench engine`` runs one."""
+"""``penstock bench``: lists the benchmarks; ``penstock bench engine`` and ``spark`` run one."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from penstock.cli import bench_spark
 from penstock.errors import OptionError
 
 
@@ -50,6 +51,7 @@ def add_parser(commands: Any) -> None:
     engine.add_argument("--json", metavar="FILE", help="write all measurements to FILE")
     engine.add_argument("--markdown", action="store_true", help="print a table for a document")
     engine.set_defaults(run=run_engine_bench)
+    bench_spark.add_parser(names)
 
 
 def run_list(options: argparse.Namespace) -> int:
@@ -70,6 +72,7 @@ def run_list(options: argparse.Namespace) -> int:
         )
     console.print("[bold]penstock bench engine[/] — the embedded engine against DuckDB offline\n")
     console.print(table)
+    console.print("\n[bold]penstock bench spark[/] — W1 on Spark, against Spark's own joins")
     console.print("\npenstock bench engine --help shows the options.")
     return 0
 

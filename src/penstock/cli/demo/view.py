@@ -17,10 +17,10 @@ from rich.text import Text
 import penstock
 from penstock.cli.demo.progress import Progress
 from penstock.cli.demo.streams import ABOUT, QUERY
+from penstock.cli.run.words import curve, short, size
 
 _FRAME = 0.1
 _WIDEST = 100
-_BARS = "▁▂▃▄▅▆▇█"
 _ACCENT = "cyan"
 
 
@@ -70,9 +70,9 @@ class LogView:
         metrics = progress.metrics
         self._print(
             f"{progress.elapsed:5.1f} s  event time {_clock(metrics)}  "
-            f"{progress.rows:>12,} tuples  {_short(progress.engine_rate):>6}/CPU s  "
+            f"{progress.rows:>12,} tuples  {short(progress.engine_rate):>6}/CPU s  "
             f"{progress.results:>10,} results  {metrics['late']:>6,} late  "
-            f"state {_size(metrics['state']['bytes'])}"
+            f"state {size(metrics['state']['bytes'])}"
         )
 
     def summarise(self, progress: Progress) -> None:
@@ -141,10 +141,10 @@ class LiveView:
         facts.add_column(justify="right", style="bold")
         facts.add_row("event time", _clock(metrics))
         facts.add_row("tuples", f"{progress.rows:,}")
-        facts.add_row("per CPU second", _short(progress.engine_rate))
+        facts.add_row("per CPU second", short(progress.engine_rate))
         facts.add_row("results", f"{progress.results:,}")
         facts.add_row("late, dropped", f"{metrics['late']:,}")
-        facts.add_row("state", _size(metrics["state"]["bytes"]))
+        facts.add_row("state", size(metrics["state"]["bytes"]))
         grid = Table.grid(expand=True)
         grid.add_column(ratio=1)
         grid.add_column(justify="right")
@@ -175,15 +175,15 @@ class LiveView:
             table.add_row(
                 name,
                 f"{source['rows']:,}",
-                _short(source["rows"] / max(progress.elapsed, 1e-9)),
+                short(source["rows"] / max(progress.elapsed, 1e-9)),
                 Text(f"{source['late']:,}", style="yellow" if source["late"] else "dim"),
                 f"{window['rows']:,}",
-                _size(window["bytes"]),
+                size(window["bytes"]),
                 *([bar] if wide else []),
             )
         for name, join in metrics["state"]["joins"].items():
             streams = name.strip("{}").replace(", ", " ⋈ ")
-            table.add_row(streams, "", "", "", f"{join['rows']:,}", _size(join["bytes"]))
+            table.add_row(streams, "", "", "", f"{join['rows']:,}", size(join["bytes"]))
         return Panel(
             table,
             title="windows and stored joins",
@@ -209,7 +209,7 @@ class LiveView:
         line = Table.grid(expand=True)
         line.add_column(ratio=1)
         line.add_column(justify="right", style="bold")
-        line.add_row(Text(_curve(done), style=_ACCENT), f"{_short(rate)} results/s")
+        line.add_row(Text(curve(done), style=_ACCENT), f"{short(rate)} results/s")
         return Panel(
             Group(table, Text(), line),
             title="latest results",
@@ -227,14 +227,14 @@ def summary(progress: Progress) -> list[tuple[str, str]]:
         ("input", f"{progress.rows:,} tuples in {progress.elapsed:.1f} s, out of order"),
         (
             "engine",
-            f"{_short(progress.engine_rate)} tuples per CPU second; {metrics['pushes']:,} pushes, "
+            f"{short(progress.engine_rate)} tuples per CPU second; {metrics['pushes']:,} pushes, "
             f"the slowest took {1e3 * progress.slowest:.1f} ms",
         ),
         ("results", f"{progress.results:,}, each in the push in which its last tuple arrived"),
         ("late", f"{metrics['late']:,} tuples came after the watermark, were dropped and counted"),
         (
             "state",
-            f"{_size(state['bytes'])}: what the windows hold, not what has passed "
+            f"{size(state['bytes'])}: what the windows hold, not what has passed "
             f"({sum(w['rows'] for w in state['windows'].values()):,} of {progress.rows:,} tuples)",
         ),
     ]
@@ -244,25 +244,3 @@ def _clock(metrics: dict[str, Any]) -> str:
     """The newest event time."""
     now = datetime.datetime.fromtimestamp(metrics["now"] / 1000, datetime.UTC)
     return f"{now:%H:%M:%S}"
-
-
-def _short(value: float) -> str:
-    for unit, size in (("M", 1e6), ("k", 1e3)):
-        if value >= size:
-            digits = 0 if value >= 100 * size else 1 if value >= 10 * size else 2
-            return f"{value / size:.{digits}f} {unit}"
-    return f"{value:.0f}"
-
-
-def _size(count: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"
-
-
-def _curve(values: list[int]) -> str:
-    if not values:
-        return ""
-    top = max(1, *values)
-    return "".join(_BARS[(len(_BARS) - 1) * value // top] for value in values)

@@ -1,0 +1,229 @@
+"""``penstock bench spark``: Penstock on Spark against Spark's own chained joins.
+
+Every configuration runs in a process of its own on the same files, and this process watches its
+whole tree (Python, JVM, Python workers): CPU seconds from the start of Spark to the last commit,
+and the most memory at once, what processes share counted once. Of Spark's two state stores the
+faster one counts. Results are counted, and must be as many everywhere.
+
+The fixed cost of a micro-batch is measured on batches of a few rows, against a stateful Python
+query that does nothing: CPU time and wall time per batch, without the first batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import OptionError, PenstockError
+
+_SMALL_ROWS = 10
+_SMALL_BATCHES = 25
+_LOOK = 0.5
+"""Seconds between two looks at memory."""
+_NAMES = {
+    "penstock": "Penstock on Spark",
+    "spark hdfs": "Spark's joins, default store",
+    "spark rocksdb": "Spark's joins, RocksDB",
+}
+
+
+def add_parser(names: Any) -> None:
+    bench = names.add_parser(
+        "spark",
+        help="Penstock on Spark against Spark's own chained stream-stream joins",
+        description="The join W1 on Penstock and on Spark's own chained joins with both of its "
+        "state stores: same files, same machine, one after another. CPU seconds and memory are "
+        "those of the whole process tree. The number of results is checked.",
+        epilog="example: penstock bench spark --quick",
+    )
+    bench.add_argument("--rows", type=int, metavar="N", help="tuples per stream (default: 1000000)")
+    bench.add_argument("--batches", type=int, metavar="N", help="micro-batches (default: 20)")
+    bench.add_argument("--cores", type=int, metavar="N", help="cores for Spark (default: 2)")
+    bench.add_argument("--quick", action="store_true", help="50,000 tuples per stream, 5 batches")
+    bench.add_argument(
+        "--only", metavar="NAME,…", help=f"some of {', '.join(_NAMES)}, empty (default: all)"
+    )
+    bench.add_argument("--json", metavar="FILE", help="write all measurements to FILE")
+    bench.set_defaults(run=run)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to measure."""
+
+    rows: int
+    batches: int
+    cores: int
+    only: tuple[str, ...]
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Settings:
+        """Check every choice, and say what exists."""
+        known = (*_NAMES, "empty")
+        only = tuple(n.strip() for n in options.only.split(",")) if options.only else known
+        for name in only:
+            if name not in known:
+                raise OptionError(f"nothing is called {name!r}; choose from: {', '.join(known)}")
+        for number in (options.rows, options.batches, options.cores):
+            if number is not None and number < 1:
+                raise OptionError(f"rows, batches and cores are 1 or more, not {number}")
+        return cls(
+            rows=options.rows or (50_000 if options.quick else 1_000_000),
+            batches=options.batches or (5 if options.quick else 20),
+            cores=options.cores or 2,
+            only=only,
+        )
+
+
+def run(options: argparse.Namespace) -> int:
+    settings = Settings.of(options)
+    target = None if options.json is None else Path(options.json)
+    _check_system(target)
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        measured = _measure(settings, Path(folder))
+    if target is not None:
+        target.write_text(json.dumps({"settings": settings.__dict__, **measured}, indent=1) + "\n")
+    _print(settings, measured)
+    counts = {m["results"] for name, m in measured.items() if name in _NAMES}
+    if len(counts) > 1:
+        print(f"penstock: wrong answer: results differ: {sorted(counts)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _check_system(target: Path | None) -> None:
+    """What would fail after minutes is found at once."""
+    try:
+        from penstock.spark import process_tree
+    except ImportError:
+        raise PenstockError("Spark is not installed: pip install 'penstock[spark]'") from None
+    if not process_tree.is_known():
+        raise PenstockError("this benchmark reads CPU seconds from /proc, which is not here")
+    if target is not None:
+        try:
+            target.touch()
+        except OSError as error:
+            raise OptionError(f"cannot write {target}: {error.strerror}") from None
+
+
+def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
+    from penstock.cli.bench.workloads import WORKLOADS
+    from penstock.spark.bench_run import write_streams
+
+    workload = replace(WORKLOADS["W1"], rows=settings.rows)
+    small = replace(workload, rows=_SMALL_ROWS * _SMALL_BATCHES)
+    columns = write_streams(workload.tables(), folder / "large", settings.batches)
+    write_streams(small.tables(), folder / "small", _SMALL_BATCHES)
+    order = {
+        "master": f"local[{settings.cores},4]",
+        "columns": columns,
+        "query": workload.query,
+        "pairs": workload.pairs,
+        "window": workload.window,
+    }
+    runs = {
+        "penstock": ("penstock", "rocksdb", "large"),
+        "spark hdfs": ("spark", "hdfs", "large"),
+        "spark rocksdb": ("spark", "rocksdb", "large"),
+        "small penstock": ("penstock", "rocksdb", "small"),
+        "small empty": ("empty", "rocksdb", "small"),
+    }
+    measured = {}
+    for name, (kind, store, data) in runs.items():
+        wanted = "empty" if name.startswith("small") else name
+        if wanted not in settings.only:
+            continue
+        print(f"penstock: measuring {name} …", file=sys.stderr, flush=True)
+        work = folder / name.replace(" ", "-")
+        measured[name] = _watched(
+            {**order, "kind": kind, "store": store, "work": str(work), "folder": str(folder / data)}
+        )
+        print(
+            f"penstock: {name}: {measured[name]['cpu_seconds']:.1f} CPU seconds",
+            file=sys.stderr,
+            flush=True,
+        )
+    return measured
+
+
+def _watched(order: dict[str, Any]) -> dict[str, Any]:
+    """Carry out ``order`` in a process of its own, and look at its memory meanwhile."""
+    from penstock.spark import process_tree
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "penstock.spark.bench_run"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(order))
+    process.stdin.close()
+    process.stdin = None
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, process_tree.memory(process.pid))
+        time.sleep(_LOOK)
+    output, errors = process.communicate()
+    if process.returncode:
+        told = "\n".join(errors.strip().splitlines()[-12:])
+        raise PenstockError(f"a measurement failed:\n{told}")
+    measured: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
+    return {**measured, "peak_bytes": peak}
+
+
+def _print(settings: Settings, measured: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(
+        title=f"W1: 3 × {settings.rows:,} tuples, {settings.batches} micro-batches, "
+        f"{settings.cores} cores",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    for heading in ("", "CPU s", "÷Penstock", "peak MB", "÷Penstock", "wall s", "results"):
+        table.add_column(heading, justify="right" if heading else "left")
+    own = measured.get("penstock")
+    for name, title in _NAMES.items():
+        if name in measured:
+            m = measured[name]
+            table.add_row(
+                title,
+                f"{m['cpu_seconds']:.1f}",
+                f"{m['cpu_seconds'] / own['cpu_seconds']:.1f}" if own else "",
+                f"{m['peak_bytes'] / 1e6:,.0f}",
+                f"{m['peak_bytes'] / own['peak_bytes']:.1f}" if own else "",
+                f"{m['wall_seconds']:.0f}",
+                f"{m['results']:,}",
+            )
+    console.print(table)
+    others = [measured[n] for n in ("spark hdfs", "spark rocksdb") if n in measured]
+    if own and others:
+        best = min(others, key=lambda m: float(m["cpu_seconds"]))
+        console.print(
+            f"\nPenstock needs {best['cpu_seconds'] / own['cpu_seconds']:.1f} times fewer CPU "
+            f"seconds and {best['peak_bytes'] / own['peak_bytes']:.1f} times less memory than "
+            "the faster of Spark's state stores."
+        )
+    small, empty = measured.get("small penstock"), measured.get("small empty")
+    if small and empty and small["batch_cpu_ms"] and empty["batch_cpu_ms"]:
+        console.print(
+            f"Fixed cost per micro-batch: {small['batch_cpu_ms']:.0f} ms CPU "
+            f"({small['batch_ms']:.0f} ms wall); a stateful Python query that does nothing: "
+            f"{empty['batch_cpu_ms']:.0f} ms ({empty['batch_ms']:.0f} ms wall); "
+            f"{small['batch_cpu_ms'] / empty['batch_cpu_ms']:.2f} times as much."
+        )

@@ -1,0 +1,1 @@
+"""``penstock doctor``: what this machine lacks, and how to mend it."""

@@ -1,0 +1,1 @@
+"""``penstock run``: a job file, run on Spark with a view of what happens."""

@@ -1,0 +1,114 @@
+"""The run of a job: start Spark, watch, stop when asked to, sum up."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from penstock.cli.run.progress import Progress
+from penstock.cli.run.spark_start import SparkLog, started_spark
+from penstock.cli.run.view import Extra, LineView, LiveView, View, show_summary
+from penstock.telemetry import Failure
+
+if TYPE_CHECKING:
+    from penstock.job import Job
+    from penstock.spark.job_run import JobRun
+
+FAILED = 1
+USER_ERROR = 2
+_SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_FRAME = 0.2
+
+Tick = Callable[["JobRun", Progress], None]
+
+
+def run_job(
+    job: Job,
+    plain: bool = False,
+    spark_log: str | None = None,
+    console: Console | None = None,
+    extra: Extra | None = None,
+    tick: Tick | None = None,
+) -> int:
+    """Run ``job`` until it ends; the exit code. ``tick`` is called a few times a second."""
+    console = console or Console(highlight=False)
+    is_live = console.is_terminal and not plain and spark_log is None
+    with started_spark(job, console, spark_log) as (spark, log):
+        from penstock.spark.job_run import JobRun
+        from penstock.spark.prepared_job import prepare
+
+        progress = Progress()
+        view: View = LiveView(console, extra) if is_live else LineView(console)
+        began = time.monotonic()
+        with JobRun(prepare(job, spark)) as run, _asked_to_stop(run, view) as asked, view:
+            _watch(run, view, progress, tick)
+        seconds = time.monotonic() - began
+        more = _how_to_go_on(job, progress, asked)
+        show_summary(console, progress, seconds, is_live, ("events", _log_of(run)), *more)
+        if isinstance(progress.end, Failure):
+            return _told_failure(run, log)
+    return 128 + asked[0] if asked else 0
+
+
+def _watch(run: JobRun, view: View, progress: Progress, tick: Tick | None) -> None:
+    events = [run.start()]
+    while True:
+        for event in events:
+            progress.note(event)
+        view.show(progress, events)
+        if run.ended:
+            return
+        if tick is not None:
+            tick(run, progress)
+        events = run.poll(_FRAME)
+
+
+@contextmanager
+def _asked_to_stop(run: JobRun, view: View) -> Iterator[list[int]]:
+    """Signals end the run: the first after the running batch, the second at once."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: object) -> None:
+        asked.append(number)
+        run.stop(_SIGNALS[signal.Signals(number)], at_once=len(asked) > 1)
+        again = "" if len(asked) > 1 else " after the running micro-batch; once more: at once"
+        view.say(f"stopping{again}")
+
+    before = {number: signal.signal(number, ask) for number in _SIGNALS}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _how_to_go_on(job: Job, progress: Progress, asked: list[int]) -> list[tuple[str, str]]:
+    again = "" if job.file is None else f": penstock run {job.file}"
+    if isinstance(progress.end, Failure):
+        return [("next", f"what was committed is safe; mend the cause and go on{again}")]
+    if asked:
+        return [("next", f"stopped; nothing is lost, the same command goes on from here{again}")]
+    return []
+
+
+def _log_of(run: JobRun) -> str:
+    job = run.prepared.job
+    if run.log_problem is not None:
+        return f"not complete: {run.log_problem}"
+    return "" if job.file is None else str(job.event_log or "")
+
+
+def _told_failure(run: JobRun, log: SparkLog) -> int:
+    failure = run.failure
+    if run.mistake is not None:
+        print(f"penstock: {run.prepared.job.file or ''}: {run.mistake}", file=sys.stderr)
+        return USER_ERROR
+    reason = failure.reason if failure else "the job has failed"
+    print(f"penstock: {reason}; Spark's log: {log.keep()}", file=sys.stderr)
+    return FAILED

@@ -1,0 +1,275 @@
+"""What a run shows: a live screen in a terminal, a line per micro-batch elsewhere.
+
+Both are drawn from the same :class:`~penstock.cli.run.progress.Progress`, and end with the same
+summary. ``extra`` lets a command add a panel of its own, such as the latest results.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from penstock.cli.run.progress import Progress
+from penstock.cli.run.words import count, curve, short, size, span
+from penstock.telemetry import Batch, Event, Failure, Restart, Start
+
+_WIDEST = 110
+_ACCENT = "cyan"
+_MOST_CELLS = 12
+_LINES_EVERY = 1.0
+
+Extra = Callable[[], RenderableType | None]
+
+
+class View(Protocol):
+    """Shows a run."""
+
+    def __enter__(self) -> View: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    def show(self, progress: Progress, events: list[Event]) -> None: ...
+
+    def say(self, line: str) -> None: ...
+
+
+class LineView:
+    """Plain lines, for logs and pipes: at most one per second for micro-batches."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._next = 0.0
+        self._pending: Batch | None = None
+
+    def __enter__(self) -> LineView:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+    def say(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def show(self, progress: Progress, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, Start):
+                self.say(started(event))
+                self.say(f"plan {event.plan}, {event.placement}")
+            elif isinstance(event, Batch):
+                self._pending = event
+        is_over = progress.end is not None
+        if self._pending is not None and (self._clock() >= self._next or is_over):
+            self.say(_line(self._pending, progress))
+            self._pending = None
+            self._next = self._clock() + _LINES_EVERY
+
+
+class LiveView:
+    """The screen of a terminal."""
+
+    def __init__(self, console: Console, extra: Extra | None = None) -> None:
+        self._console = console
+        self._extra = extra
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._width = min(console.width, _WIDEST)
+        self._said = ""
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> LiveView:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._live.stop()
+        if self._progress is not None:
+            self._said = ""
+            self._console.print(self.screen(self._progress))
+
+    def say(self, line: str) -> None:
+        self._said = line
+
+    def show(self, progress: Progress, events: list[Event]) -> None:
+        self._progress = progress
+        self._live.update(self.screen(progress), refresh=True)
+
+    def screen(self, progress: Progress) -> RenderableType:
+        """Everything at once: query, totals, sources, cells."""
+        parts: list[RenderableType] = [self._heading(progress), self._sources(progress)]
+        if progress.cells:
+            parts.append(self._cells(progress))
+        extra = self._extra() if self._extra is not None else None
+        if extra is not None:
+            parts.append(self._panel("latest results", extra))
+        if self._said:
+            parts.append(Text(self._said, style="yellow"))
+        return Group(*parts)
+
+    def _heading(self, progress: Progress) -> RenderableType:
+        start, latest = progress.start, progress.latest
+        text = start.query if start else ""
+        query = Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
+        facts = Table(box=None, show_header=False, pad_edge=False)
+        facts.add_column(style="dim")
+        facts.add_column(justify="right", style="bold", no_wrap=True)
+        facts.add_row("rows", f"{sum(progress.rows.values()):,}")
+        facts.add_row("per second", short(progress.rate()))
+        facts.add_row("results", f"{progress.results:,}")
+        facts.add_row("late, dropped", f"{sum(progress.late.values()):,}")
+        facts.add_row("micro-batches", f"{progress.batches:,}")
+        facts.add_row("the last took", span(latest.seconds) if latest else "")
+        facts.add_row("state", size(latest.state_bytes) if latest else "")
+        grid = Table.grid(expand=True)
+        grid.add_column(ratio=1)
+        grid.add_column(justify="right")
+        grid.add_row(query, facts)
+        return Panel(
+            grid,
+            title=f"[bold]Penstock[/] · {start.job if start else 'starting'}",
+            title_align="left",
+            subtitle=f"plan {start.plan}" if start else None,
+            subtitle_align="right",
+            border_style=_ACCENT,
+            width=self._width,
+        )
+
+    def _sources(self, progress: Progress) -> RenderableType:
+        table = Table(box=None, expand=True, pad_edge=False)
+        table.add_column("source", style="bold", no_wrap=True)
+        for heading in ("rows", "per second", "last batch", "late"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        latest = progress.latest
+        for name in latest.rows if latest else ():
+            late = progress.late[name]
+            table.add_row(
+                name,
+                f"{progress.rows[name]:,}",
+                short(progress.rate(name)),
+                f"{latest.rows[name]:,}" if latest else "",
+                Text(f"{late:,}", style="yellow" if late else "dim"),
+            )
+        if latest is None:
+            return self._panel("sources", Text("waiting for the first micro-batch", style="dim"))
+        seconds = [batch.seconds for batch in progress.recent][-(self._width - 40) :]
+        bars = Table.grid(expand=True)
+        bars.add_column(ratio=1)
+        bars.add_column(justify="right")
+        bars.add_row(
+            Text(curve(seconds), style=_ACCENT),
+            f"micro-batches, up to {span(max(seconds))}",
+        )
+        return self._panel("sources", Group(table, Text(), bars))
+
+    def _cells(self, progress: Progress) -> RenderableType:
+        table = Table(box=None, expand=True, pad_edge=False)
+        table.add_column("cell", style="bold", justify="right")
+        headings = ("rows", "results", "late", "state", "stored", "engine", "in all", "engine was")
+        for heading in headings:
+            table.add_column(heading, justify="right", no_wrap=True)
+        for cell in progress.cells[:_MOST_CELLS]:
+            table.add_row(
+                str(cell.cell),
+                f"{sum(cell.rows.values()):,}",
+                f"{cell.results:,}",
+                f"{sum(cell.late.values()):,}",
+                size(cell.state_bytes),
+                size(cell.stored_bytes),
+                span(cell.engine_seconds),
+                span(cell.total_seconds),
+                cell.origin,
+            )
+        more = len(progress.cells) - _MOST_CELLS
+        rest = [Text(f"and {count(more, 'cell')} more", style="dim")] if more > 0 else []
+        return self._panel("cells in the last micro-batch", Group(table, *rest))
+
+    def _panel(self, title: str, inside: RenderableType) -> RenderableType:
+        return Panel(inside, title=title, title_align="left", border_style="dim", width=self._width)
+
+
+def started(event: Start) -> str:
+    """The beginning of a run in one line."""
+    cells = count(event.cells, "cell")
+    if isinstance(event, Restart):
+        return f"{event.job}: goes on after micro-batch {event.after}, in {cells}"
+    return f"{event.job}: started, in {cells}"
+
+
+def summary(progress: Progress, seconds: float) -> list[tuple[str, str]]:
+    """The run in a few lines, as pairs of label and text."""
+    rows, latest = sum(progress.rows.values()), progress.latest
+    lines = [
+        (
+            "input",
+            f"{rows:,} rows in {span(seconds)}; "
+            + ", ".join(f"{name} {number:,}" for name, number in progress.rows.items()),
+        ),
+        ("results", f"{progress.results:,}"),
+        ("late", f"{count(sum(progress.late.values()), 'row')} behind the watermark, dropped"),
+    ]
+    if latest is not None:
+        usual = progress.busy / progress.batches
+        lines += [
+            (
+                "batches",
+                f"{progress.batches:,}, {span(usual)} each, the slowest {span(progress.slowest)}",
+            ),
+            (
+                "engines",
+                f"{span(progress.engine)} in all cells; batches took {span(progress.busy)}",
+            ),
+            (
+                "state",
+                f"{size(latest.state_bytes)} in engines, {size(latest.stored_bytes)} in Spark",
+            ),
+        ]
+    return lines
+
+
+def show_summary(
+    console: Console, progress: Progress, seconds: float, framed: bool, *more: tuple[str, str]
+) -> None:
+    """Print the summary."""
+    lines = [line for line in (*summary(progress, seconds), *more) if line[1]]
+    if not framed:
+        for label, text in lines:
+            console.print(f"{label:<12}{text}", markup=False, highlight=False, soft_wrap=True)
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for label, text in lines:
+        table.add_row(Text(label, style="dim"), Text(text))
+    title = "failed" if isinstance(progress.end, Failure) else "summary"
+    width = min(console.width, _WIDEST)
+    console.print(Panel(table, title=title, title_align="left", border_style=_ACCENT, width=width))
+
+
+def _line(batch: Batch, progress: Progress) -> str:
+    return (
+        f"batch {batch.batch:>5}  {sum(batch.rows.values()):>9,} rows  "
+        f"{short(progress.rate()):>6}/s  {progress.results:>11,} results  "
+        f"{sum(progress.late.values()):>6,} late  {span(batch.seconds):>8}  "
+        f"state {size(batch.state_bytes)}"
+    )
