@@ -85,6 +85,7 @@ class Checkpoint:
             "watermark": engine._clock.watermark,
             "newest": engine._newest,
             "place": engine._place,
+            "first": engine._first,
             "started": engine._started,
             "counters": {name: getattr(counters, name) for name in vars(counters)},
             "tables": len(tables),
@@ -154,6 +155,7 @@ class Checkpoint:
         engine._clock = Clock(header["now"], header["watermark"], engine._strict)
         engine._newest = dict(header["newest"])
         engine._place = header["place"]
+        engine._first = header.get("first")
         engine._started = header["started"]
         for name, value in header["counters"].items():
             setattr(engine._counters, name, value)

@@ -26,14 +26,21 @@ from penstock.engine.interner import Interner
 from penstock.engine.join_tree import JoinTree
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.metrics import Counters, Metrics, measure
+from penstock.engine.observed_statistics import observed_statistics
 from penstock.engine.options import Options
 from penstock.engine.output import empty_table, output_for
 from penstock.engine.warm_up import announce_compilation
 from penstock.engine.wiring import Wiring, wire
 from penstock.errors import InputError, OptionError, PenstockError
+from penstock.explain.explanation import explain
+from penstock.explain.observation import observed_in
+from penstock.explain.text import text
 from penstock.plan.notation import read
 from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
 from penstock.plan.stream_set import StreamSet
+from penstock.planning.calibrated import calibrated_costs
+from penstock.planning.problem import Problem
+from penstock.planning.statistics import Statistics
 from penstock.query.expression import columns_of
 from penstock.query.join_graph import JoinGraph
 
@@ -87,6 +94,8 @@ class Engine:
         self._clock = Clock(strict=self._strict)
         self._newest: dict[str, int] = {}
         self._place = 0
+        self._first: int | None = None
+        """The oldest instant of the first push."""
         self._started = False
         self._counters = Counters(tuple(self._intake.sources))
         self._broken = False
@@ -217,6 +226,29 @@ class Engine:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
         return measure(self._counters, self._trees, self._output, self._clock, self.query)
 
+    def statistics(self) -> Statistics:
+        """What the windows and states say about the streams: for :func:`penstock.plan`."""
+        return observed_statistics(self.query, self._trees, self._wirings, self._clock)
+
+    def explain(self, analyze: bool = False) -> str:
+        """The plan with what it is estimated to cost, and what other plans would.
+
+        With ``analyze``, what was observed stands beside what was estimated.
+        """
+        seconds = self._seconds()
+        observed = observed_in(self.metrics(), seconds) if analyze and seconds > 0 else None
+        problem = Problem(
+            self.query, self.statistics(), costs=calibrated_costs(), join=self.options.join
+        )
+        return text(explain(problem, self._plan, observations=observed), front=False)
+
+    def _seconds(self) -> float:
+        """Event time since the first tuple; on the arrival line, arrivals."""
+        if self._first is None or self._clock.now == START:
+            return 0.0
+        unit = 1 if self._by_rows else 1000 * self.query.ticks_per_millisecond
+        return (self._clock.now - self._first) / unit
+
     @property
     def messages(self) -> list[Message]:
         """What consumers told producers, if ``feedback`` is a Feedback with ``record=True``."""
@@ -294,6 +326,9 @@ class Engine:
         self._output.commit(clock.watermark)
         for tree in self._trees:
             tree.commit()
+        if self._first is None and any(len(each) for each in arrivals[0].values()):
+            births = [int(each.births[0]) for each in arrivals[0].values() if len(each)]
+            self._first = min(births) if min(births) > START else None
         self._clock = clock
         self._newest = newest
         self._place += taken.places

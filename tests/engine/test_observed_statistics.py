@@ -1,0 +1,69 @@
+"""What a running engine knows about its streams, and how it explains its plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock.plan.stream_set import StreamSet
+
+SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])
+TEXT = """SELECT A.id AS a FROM A [RANGE 4 SECONDS], B [RANGE 8 SECONDS], C [RANGE 4 SECONDS]
+    WHERE A.x = B.x AND A.y = C.y AND B.id < C.id"""
+
+
+def run(plan: str = "((A B) C)", **options: Any) -> penstock.Engine:
+    """A and C have a row each ten milliseconds, B one each five."""
+    query = penstock.parse(TEXT, schemas=dict.fromkeys("ABC", SCHEMA))
+    engine = penstock.Engine(query, plan=plan, **options)
+    random = np.random.default_rng(5)
+    for second in range(20):
+        batches = {}
+        for stream, step in (("A", 10), ("B", 5), ("C", 10)):
+            times = np.arange(1000 * second, 1000 * (second + 1), step)
+            columns = [times, times, random.integers(0, 50, len(times))]
+            columns.append(random.integers(0, 200, len(times)))
+            batches[stream] = pa.table(columns, schema=SCHEMA)
+        engine.push(batches)
+    return engine
+
+
+@pytest.mark.parametrize("feedback", ["off", "jit"])
+def test_rates_selectivities_and_sizes(feedback: str) -> None:
+    statistics = run(feedback=feedback).statistics()
+    assert statistics.rates == pytest.approx({"A": 100, "B": 200, "C": 100}, rel=0.02)
+    pairs = {str(streams): share for streams, share in statistics.selectivities.items()}
+    assert pairs["{A, B}"] == pytest.approx(1 / 50, rel=0.1)
+    assert pairs["{A, C}"] == pytest.approx(1 / 200, rel=0.2)
+    assert 0.1 < pairs["{B, C}"] < 0.9
+    assert statistics.sizes[StreamSet.of("B")] == pytest.approx(1600, rel=0.02)
+    if feedback == "off":
+        assert statistics.observed[StreamSet.of("A", "B")] == pytest.approx(1 / 50, rel=0.15)
+
+
+def test_a_planner_can_use_them() -> None:
+    engine = run()
+    plan = penstock.plan(engine.query, engine.statistics())
+    engine.migrate(plan)
+    assert engine.plan == plan
+
+
+def test_explain_shows_what_was_seen_beside_the_estimate() -> None:
+    engine = run()
+    assert "seen" not in engine.explain()
+    told = engine.explain(analyze=True)
+    for part in ("join (A B)", "A.x = B.x", "[RANGE 8 SECONDS]", "seen", "alternatives"):
+        assert part in told
+    again = penstock.Engine.restore(engine.query, engine.checkpoint())
+    assert "seen" in again.explain(analyze=True)
+
+
+def test_nothing_came_yet() -> None:
+    query = penstock.parse(TEXT, schemas=dict.fromkeys("ABC", SCHEMA))
+    engine = penstock.Engine(query, plan="(A B C)")
+    assert engine.statistics().rates == {"A": 0, "B": 0, "C": 0}
+    assert "(A B C)" in engine.explain(analyze=True)
