@@ -62,6 +62,14 @@ def test_explain_shows_what_was_seen_beside_the_estimate() -> None:
     assert "seen" in again.explain(analyze=True)
 
 
+def test_explain_accounts_for_feedback() -> None:
+    engine = run(feedback=penstock.Feedback(adaptive=False))
+    told = engine.explain(analyze=True)
+    assert "partial results made, about" in told
+    assert "{A} waits for {C}: of " in told
+    assert "feedback" not in engine.explain()
+
+
 def test_nothing_came_yet() -> None:
     query = penstock.parse(TEXT, schemas=dict.fromkeys("ABC", SCHEMA))
     engine = penstock.Engine(query, plan="(A B C)")

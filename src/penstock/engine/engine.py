@@ -33,6 +33,7 @@ from penstock.engine.warm_up import announce_compilation
 from penstock.engine.wiring import Wiring, wire
 from penstock.errors import InputError, OptionError, PenstockError
 from penstock.explain.explanation import explain
+from penstock.explain.feedback_text import feedback_text
 from penstock.explain.observation import observed_in
 from penstock.explain.text import text
 from penstock.plan.notation import read
@@ -235,12 +236,14 @@ class Engine:
 
         With ``analyze``, what was observed stands beside what was estimated.
         """
-        seconds = self._seconds()
-        observed = observed_in(self.metrics(), seconds) if analyze and seconds > 0 else None
+        seconds, metrics = self._seconds(), self.metrics()
+        observed = observed_in(metrics, seconds) if analyze and seconds > 0 else None
         problem = Problem(
             self.query, self.statistics(), costs=calibrated_costs(), join=self.options.join
         )
-        return text(explain(problem, self._plan, observations=observed), front=False)
+        told = text(explain(problem, self._plan, observations=observed))
+        more = feedback_text(metrics) if analyze else ""
+        return f"{told}\n\n{more}" if more else told
 
     def _seconds(self) -> float:
         """Event time since the first tuple; on the arrival line, arrivals."""
