@@ -35,7 +35,10 @@ def add_parser(commands: Any) -> None:
         help="tuples per push, over all streams (default: 1,10,100,1000,10000,100000)",
     )
     engine.add_argument(
-        "--plans", metavar="P,…", help="some of tree, mjoin (default: both, unless --plan is given)"
+        "--plans",
+        metavar="P,…",
+        help="some of tree, mjoin, tree+jit, which is with demand feedback (default: all, unless "
+        "--plan is given)",
     )
     engine.add_argument(
         "--plan",

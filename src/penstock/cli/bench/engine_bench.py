@@ -32,7 +32,8 @@ from penstock.cli.bench.workloads import SEED, WORKLOADS, Workload
 from penstock.errors import OptionError, PenstockError
 
 BATCHES = (1, 10, 100, 1_000, 10_000, 100_000)
-PLANS = ("tree", "mjoin")
+PLANS = ("tree", "mjoin", "tree+jit")
+"""With demand feedback after a plus; without, all partial results of a tree are stored."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class Configuration:
     workload: Workload
     name: str
     plan: str
+    feedback: str
     batch: int
     rounds: list[dict[str, Any]] = field(default_factory=list)
 
@@ -151,17 +153,21 @@ class EngineBench:
         self._settings = settings
         self._offline = {w.name: Offline(w) for w in settings.workloads}
         self._configurations = [
-            Configuration(workload, name, plan, batch)
+            Configuration(workload, name, plan, feedback, batch)
             for workload in settings.workloads
-            for name, plan in self._plans_of(workload)
+            for name, plan, feedback in self._plans_of(workload)
             for batch in settings.batches
         ]
         self._start = time.monotonic()
         self._done = 0
 
-    def _plans_of(self, workload: Workload) -> list[tuple[str, str]]:
-        plans = [(name, workload.plans[name]) for name in self._settings.plans]
-        return plans + [(plan, plan) for plan in self._settings.extra_plans]
+    def _plans_of(self, workload: Workload) -> list[tuple[str, str, str]]:
+        """Name, plan and feedback of what is measured."""
+        plans = []
+        for name in self._settings.plans:
+            shape, _, feedback = name.partition("+")
+            plans.append((name, workload.plans[shape], feedback or "off"))
+        return plans + [(plan, plan, "off") for plan in self._settings.extra_plans]
 
     def run(self, json_file: str | None, as_markdown: bool = False) -> int:
         """Measure, print, and write ``json_file``; exit code 1 if any answer was wrong."""
@@ -189,8 +195,8 @@ class EngineBench:
             small = replace(workload, rows=1)
             schemas = {name: table.schema for name, table in small.tables().items()}
             query = penstock.parse(workload.query, schemas=schemas)
-            for _, plan in self._plans_of(workload):
-                penstock.Engine(query, plan=plan)
+            for _, plan, feedback in self._plans_of(workload):
+                penstock.Engine(query, plan=plan, feedback=feedback)
 
     def _measure(self, folder: Path) -> list[str]:
         wrong: dict[str, None] = {}
@@ -240,6 +246,7 @@ class EngineBench:
                 "kind": "engine",
                 "workload": configuration.workload.to_json(),
                 "plan": configuration.plan,
+                "feedback": configuration.feedback,
                 "batch": configuration.batch,
                 "seconds": None if whole else self._settings.seconds,
             }
@@ -286,6 +293,7 @@ class EngineBench:
             "workload": configuration.workload.name,
             "plan": configuration.name,
             "notation": configuration.plan,
+            "feedback": configuration.feedback,
             "batch": configuration.batch,
             "tuples_per_cpu_second": rate,
             "rate_to_duckdb": rate / offline.tuples_per_second,

@@ -26,7 +26,11 @@ _BLOCK = 256
 
 
 def run_engine(
-    workload: Workload, plan: str, batch: int, seconds: float | None = None
+    workload: Workload,
+    plan: str,
+    batch: int,
+    seconds: float | None = None,
+    feedback: str = "off",
 ) -> dict[str, Any]:
     """Measure; ``seconds`` of CPU time after the windows are full, or the whole input if None."""
     pa.set_cpu_count(1)
@@ -34,8 +38,8 @@ def run_engine(
     query = penstock.parse(
         workload.query, schemas={name: table.schema for name, table in tables.items()}
     )
-    _load_kernels(query, plan, tables)
-    engine = penstock.Engine(query, plan=plan)
+    _load_kernels(query, plan, feedback, tables)
+    engine = penstock.Engine(query, plan=plan, feedback=feedback)
     total = workload.rows * len(tables)
     before = process_memory.resident()
     start = results = 0
@@ -114,9 +118,10 @@ def _filled(workload: Workload) -> int:
     return (workload.window + workload.window // 10) * len(workload.streams)
 
 
-def _load_kernels(query: Any, plan: str, tables: dict[str, pa.RecordBatch]) -> None:
+def _load_kernels(query: Any, plan: str, feedback: str, tables: dict[str, pa.RecordBatch]) -> None:
     """Let windows fill, grow, give results and expire once, so that every kernel is loaded."""
-    engine = penstock.Engine(query, plan=plan)
+    always = feedback if feedback == "off" else penstock.Feedback(adaptive=False)
+    engine = penstock.Engine(query, plan=plan, feedback=always)
     for batch in (50, 5_000):
         for push in _pushes(tables, batch, 0, 4 * batch):
             engine.push(push)

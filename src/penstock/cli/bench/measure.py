@@ -42,7 +42,9 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     if order["kind"] == "engine":
         from penstock.cli.bench.engine_run import run_engine
 
-        return run_engine(workload, order["plan"], order["batch"], order["seconds"])
+        return run_engine(
+            workload, order["plan"], order["batch"], order["seconds"], order["feedback"]
+        )
     from penstock.cli.bench import duckdb_run
 
     if order["kind"] == "births":
