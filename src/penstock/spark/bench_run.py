@@ -42,6 +42,8 @@ HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvi
 _USUAL_JAVA = "-XX:TieredStopAtLevel=4 -XX:+UseG1GC"
 _START = 1_700_000_000_000
 """The first event time. It must not be 0, which Spark takes for late before it has a watermark."""
+_LOOK = 0.25
+"""Seconds between two looks at the query: each of them costs CPU time that counts."""
 _WARM = 5
 """So many batches are not counted where the cost of one batch is the question."""
 
@@ -68,7 +70,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     )
     at_batch: list[tuple[int, float]] = []
     while query.isActive:
-        time.sleep(0.05)
+        time.sleep(_LOOK)
         last = query.lastProgress
         if last is not None and (not at_batch or at_batch[-1][0] != last.batchId):
             at_batch.append((last.batchId, cpu_seconds(os.getpid())))
