@@ -129,6 +129,8 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for plan in ("((A B) C)", "(A B C)"):
         yield f"SELECT {payload}, C.id FROM {three} WHERE {chain}", plan, {}
         yield f"SELECT A.id, C.id FROM {three} WHERE {chain}", plan, {"lateness": 20}
+    long = "A [RANGE 9 SECONDS], B [RANGE 9 SECONDS], C [RANGE 9 SECONDS]"
+    yield f"SELECT A.id, C.id FROM {long} WHERE {chain}", "(A B C)", {}
     for column in _TYPES:
         if column not in _NO_KEY:
             text = f"SELECT A.id, B.{column} FROM {pair} WHERE A.{column} = B.{column}"
