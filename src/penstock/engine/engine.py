@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,24 +26,19 @@ from penstock.engine.interner import Interner
 from penstock.engine.join_tree import JoinTree
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.metrics import Counters, Metrics, measure
-from penstock.engine.observed_statistics import observed_statistics
 from penstock.engine.options import Options
 from penstock.engine.output import empty_table, output_for
 from penstock.engine.warm_up import announce_compilation
 from penstock.engine.wiring import Wiring, wire
 from penstock.errors import InputError, OptionError, PenstockError
-from penstock.explain.explanation import explain
-from penstock.explain.feedback_text import feedback_text
-from penstock.explain.observation import observed_in
-from penstock.explain.text import text
 from penstock.plan.notation import read
 from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
 from penstock.plan.stream_set import StreamSet
-from penstock.planning.calibrated import calibrated_costs
-from penstock.planning.problem import Problem
-from penstock.planning.statistics import Statistics
 from penstock.query.expression import columns_of
 from penstock.query.join_graph import JoinGraph
+
+if TYPE_CHECKING:
+    from penstock.planning.statistics import Statistics
 
 STRATEGIES = ("jisc", "moving-state")
 
@@ -229,6 +224,8 @@ class Engine:
 
     def statistics(self) -> Statistics:
         """What the windows and states say about the streams: for :func:`penstock.plan`."""
+        from penstock.engine.observed_statistics import observed_statistics
+
         return observed_statistics(self.query, self._trees, self._wirings, self._clock)
 
     def explain(self, analyze: bool = False) -> str:
@@ -236,6 +233,14 @@ class Engine:
 
         With ``analyze``, what was observed stands beside what was estimated.
         """
+        # Planners and renderers take their time to load, and a start must be quick.
+        from penstock.explain.explanation import explain
+        from penstock.explain.feedback_text import feedback_text
+        from penstock.explain.observation import observed_in
+        from penstock.explain.text import text
+        from penstock.planning.calibrated import calibrated_costs
+        from penstock.planning.problem import Problem
+
         seconds, metrics = self._seconds(), self.metrics()
         observed = observed_in(metrics, seconds) if analyze and seconds > 0 else None
         problem = Problem(
