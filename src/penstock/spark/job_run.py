@@ -17,7 +17,6 @@ import datetime
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import TracebackType
 
 import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -73,12 +72,7 @@ class JobRun:
         self._log = None if path is None else EventLog(path)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with suppress(Py4JError, OSError):  # Spark may be dead already.
             if self._query is not None and not self.ended:
                 self._query.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import time
-from types import TracebackType
 from typing import Any, Protocol
 
 from rich.console import Console, Group, RenderableType
@@ -29,12 +28,7 @@ class View(Protocol):
 
     def __enter__(self) -> View: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     def show(self, progress: Progress) -> None: ...
 
@@ -55,12 +49,7 @@ class LogView:
         self._print(f"plan {self._engine.plan}")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
     def show(self, progress: Progress) -> None:
@@ -99,12 +88,7 @@ class LiveView:
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
 
     def show(self, progress: Progress) -> None:
