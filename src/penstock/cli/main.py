@@ -16,6 +16,7 @@ from penstock.cli import calibrate, experiment, explain, warm_up
 from penstock.cli.bench import command as bench
 from penstock.cli.demo import command as demo
 from penstock.cli.doctor import command as doctor
+from penstock.cli.interrupt import send_lost_interrupts_again
 from penstock.cli.run import command as run
 from penstock.errors import PenstockError
 
@@ -63,5 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-if __name__ == "__main__":
+def program() -> None:
+    """The program ``penstock``: the command line of this process, to the end."""
+    send_lost_interrupts_again()
     sys.exit(main())
+
+
+if __name__ == "__main__":
+    program()
