@@ -70,14 +70,20 @@ class CompositeState:
         """Store ``new`` and put it into every index."""
         self.append_ids(new.ids)
 
-    def append_ids(self, ids: Mapping[str, Int64s]) -> None:
-        """Store the composites ``ids`` and put them into every index."""
+    def append_ids(self, ids: Mapping[str, Int64s], keys: Int64s | None = None) -> None:
+        """Store the composites ``ids`` and put them into every index.
+
+        If there is one index, ``keys`` may be its keys, when they are known already.
+        """
         rows, start, count = self.rows, self.rows.head, len(next(iter(ids.values())))
         # While both windows fill, their combinations become more with the square of the time.
         rows.reserve(count, 2 * (len(rows) + count))
         for alias, column in self._ids.items():
             rows.put(column, start, ids[alias])
-        values = [key_values(keys, ids, self._leaves) for keys in self._keys]
+        if keys is None:
+            values = [key_values(each, ids, self._leaves) for each in self._keys]
+        else:
+            values = [keys]
         rows.head = start + count
         for index, each in zip(self._keys.values(), values, strict=True):
             rows.insert(index, start, each)
@@ -144,14 +150,32 @@ def renumber(rows: Rows, column: int, mapping: Int64s, first: int) -> None:
 def key_values(
     keys: tuple[KeyColumn, ...], ids: Mapping[str, Int64s], leaves: Mapping[str, LeafWindow]
 ) -> Int64s:
-    """The value of one key column, or the hash of several, for composites given by ``ids``."""
+    """The value of one key column, or the hash of several, for composites given by ``ids``.
+
+    The values of consecutive rows are not gathered but read where they lie.
+    """
     if len(keys) == 1:
         (key,) = keys
-        leaf = leaves[key.stream]
-        return leaf.rows.take(leaf.key_column(key.position), ids[key.stream])
+        leaf, rows = leaves[key.stream], ids[key.stream]
+        own = leaf.rows
+        column = own.columns[leaf.key_column(key.position)]
+        if is_run(rows):
+            slot = int(rows[0]) & own.mask
+            if slot + len(rows) <= own.capacity:
+                return column[slot : slot + len(rows)]
+        values: Int64s = ring.take(column, own.mask, rows)
+        return values
     hashes = np.zeros(len(ids[keys[0].stream]), np.int64)
     for key in keys:
         leaf = leaves[key.stream]
         column = leaf.rows.columns[leaf.key_column(key.position)]
         pairs.mix_into(hashes, column, leaf.rows.mask, ids[key.stream])
     return hashes
+
+
+def is_run(rows: Int64s) -> bool:
+    """Whether ``rows`` are consecutive, as the new rows of a leaf are if none was left out."""
+    count = len(rows)
+    if count == 0 or rows[-1] - rows[0] != count - 1:
+        return False
+    return count <= 2 or ring.is_run(rows)

@@ -87,6 +87,8 @@ class Edge:
         self._leaves = leaves
         self._leaving: list[Guard] = []
         """Guards that were turned off while rows waited."""
+        self.is_guarded = False
+        """Whether any guard is on, or rows still have to be fetched from one that was."""
 
     @property
     def came(self) -> int:
@@ -107,11 +109,6 @@ class Edge:
         return isinstance(self.source, LeafWindow) and self.source.stream.is_static
 
     @property
-    def is_guarded(self) -> bool:
-        """Whether any guard is on, or rows still have to be fetched from one that was."""
-        return self.is_leaving or any(guard.is_on for guard in self.guards)
-
-    @property
     def is_leaving(self) -> bool:
         """Whether rows still have to be fetched from a guard that was turned off."""
         return bool(self._leaving)
@@ -130,15 +127,16 @@ class Edge:
 
     def admit(self, fresh: Composites | None) -> None:
         """Let in what may pass of ``fresh`` and of those who have waited."""
-        if fresh is not None and len(fresh) == 0:
+        count = 0 if fresh is None else len(fresh)
+        if count == 0:
             fresh = None
         self.old_head = self.input.rows.head
-        if not self.guards or not self.is_guarded:
+        if not self.is_guarded:
             self.delta = fresh
             if fresh is None:
                 return
-            self._counts[self._place] += len(fresh)
-            self._counts[self._place + 1] += len(fresh)
+            self._counts[self._place] += count
+            self._counts[self._place + 1] += count
             if isinstance(self.source, LeafWindow):
                 self.old_head = int(fresh.ids[self.source.stream.alias][0])
             else:
@@ -147,7 +145,7 @@ class Edge:
         passed = self._woken()
         nobody = not passed
         if fresh is not None:
-            self._counts[self._place] += len(fresh)
+            self._counts[self._place] += count
             admitted = self._pass(fresh, None)
             if len(admitted):
                 passed.append(admitted)
@@ -177,12 +175,9 @@ class Edge:
         for guard in self.guards:
             if guard is passed or not guard.is_on:
                 continue
-            good = guard.has_partner(rows.ids)
-            if good is None:
-                continue
-            idle = np.flatnonzero(~good)
-            guard.suspend({s: each[idle] for s, each in rows.ids.items()})
-            rows = rows.pick(np.flatnonzero(good))
+            passing = guard.let_through(rows.ids)
+            if passing is not rows.ids:
+                rows = Composites.undated(passing)
             if len(rows) == 0:
                 break
         return rows
@@ -194,6 +189,7 @@ class Edge:
         for guard in self._leaving:
             guard.waiting.clear()
         self._leaving.clear()
+        self.is_guarded = any(guard.is_on for guard in self.guards)
 
     def undo(self) -> None:
         """The push has failed: those who were woken sleep on."""
@@ -205,6 +201,7 @@ class Edge:
     def turn_on(self, guard: Guard) -> None:
         """Let ``guard`` test what comes from now on. What is in already stays in."""
         guard.turn_on()
+        self.is_guarded = True
         if isinstance(self.source, LeafWindow) and self.input is self.source:
             admitted = CompositeState(self.streams, self._leaves)
             living = self.source.delta_of_all()

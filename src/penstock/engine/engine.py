@@ -24,6 +24,7 @@ from penstock.engine.feedback import Feedback, Message
 from penstock.engine.intake import FARTHEST, Batches, Intake
 from penstock.engine.interner import Interner
 from penstock.engine.join_tree import JoinTree
+from penstock.engine.kernels.lifespan import FOREVER
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.metrics import Counters, Metrics, measure
 from penstock.engine.options import Options
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.planning.statistics import Statistics
 
 STRATEGIES = ("jisc", "moving-state")
+_PATIENCE = 256
 
 
 class Engine:
@@ -93,6 +95,10 @@ class Engine:
         self._first: int | None = None
         """The oldest instant of the first push."""
         self._started = False
+        self._unswept = self._patience = 0
+        """Rows since the last look for what has passed, and how many may come before the next."""
+        self._look_at = START
+        """The watermark at which to look in any case."""
         self._counters = Counters(tuple(self._intake.sources))
         self._broken = False
         self._finished = False
@@ -210,6 +216,7 @@ class Engine:
                 f"strategy={strategy!r} does not exist; choose from: "
                 + ", ".join(map(repr, STRATEGIES))
             )
+        self._catch_up()
         self._plan = _plan_for(self.query, plan)
         for number, (root, old) in enumerate(zip(self._roots(), self._trees, strict=True)):
             if root != old.root:
@@ -220,10 +227,12 @@ class Engine:
 
     def metrics(self) -> Metrics:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
+        self._catch_up()
         return measure(self._counters, self._trees, self._output, self._clock, self.query)
 
     def statistics(self) -> Statistics:
         """What the windows and states say about the streams: for :func:`penstock.plan`."""
+        self._catch_up()
         from penstock.engine.observed_statistics import observed_statistics
 
         return observed_statistics(self.query, self._trees, self._wirings, self._clock)
@@ -265,6 +274,7 @@ class Engine:
     def checkpoint(self) -> bytes:
         """The leaf windows and the clock, enough to go on from here after a restart."""
         self._check_usable()
+        self._catch_up()
         return Checkpoint.of(self).to_bytes()
 
     @classmethod
@@ -344,7 +354,10 @@ class Engine:
             len(taken.rows[name]) for name in self._timed if name in taken.rows
         )
         self._counters.count(taken, len(table))
-        self._let_go()
+        rows = sum(map(len, taken.rows.values()))
+        self._unswept += rows
+        if rows == 0 or self._unswept > self._patience or clock.watermark > self._look_at:
+            self._let_go()
         return table
 
     def _join(self, tree: JoinTree, arrivals: Mapping[str, Arrival], watermark: int) -> Composites:
@@ -372,8 +385,13 @@ class Engine:
         return results
 
     def _let_go(self) -> None:
-        """Drop what the watermark has passed, pack what is sparse, forget values nobody has."""
+        """Drop what the watermark has passed, pack what is sparse, forget values nobody has.
+
+        Answers do not depend on it. So pushes of few rows do it now and then: when a 256th of what
+        is held has come, or a 256th of the longest window has passed, or somebody looks.
+        """
         before = self._clock.watermark
+        self._unswept = 0
         if self._grouped and self._strict:
             before -= 1  # A restart must find the results of the last settled instant.
         for tree, interners, wiring in zip(
@@ -390,6 +408,15 @@ class Engine:
                 state.expire(before)
             for number, interner in interners.items():
                 self._sweep(interner, tree, wiring, number)
+        leaves = [leaf for tree in self._trees for leaf in tree.leaves.values()]
+        self._patience = min(sum(len(leaf.rows) for leaf in leaves) >> 8, _PATIENCE)
+        spans = [leaf.span for leaf in leaves if leaf.span < FOREVER]
+        self._look_at = self._clock.watermark + (max(spans, default=0) >> 8)
+
+    def _catch_up(self) -> None:
+        """Let go of what has passed if there may be any: somebody looks."""
+        if self._unswept and not self._broken:
+            self._let_go()
 
     def _sweep(self, interner: Interner, tree: JoinTree, wiring: Wiring, number: int) -> None:
         members = wiring.classes[number]

@@ -27,9 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.composite_state import key_values
+from penstock.engine.composites import NOTHING
 from penstock.engine.demand_filter import DemandFilter
 from penstock.engine.feedback import Command, Detection, Message
 from penstock.engine.join_step import Input
+from penstock.engine.kernels import demand, ring
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.rows import HashIndex, exists
 from penstock.engine.waiting import Waiting
@@ -143,14 +145,17 @@ class Guard:
             self._send("resume", found)
         return found
 
-    def has_partner(self, ids: Ids) -> Bools | None:
-        """Which of ``ids`` have a partner; None if all have."""
+    def let_through(self, ids: Ids) -> Ids:
+        """Those of ``ids`` that have a partner. The others wait."""
         count = _count(ids)
         self._counts[self._place + TESTED] += count
         assert self._target is not None
         rows = self._target.rows
         if not self.theirs:
-            return None if rows.head > rows.low else np.zeros(count, np.bool_)
+            if rows.head > rows.low:
+                return ids
+            self._suspend(ids, None)
+            return dict.fromkeys(ids, NOTHING)
         keys = key_values(self.mine, ids, self._leaves)
         found = np.empty(count, np.bool_)
         if self._filter is not None:
@@ -158,16 +163,22 @@ class Guard:
         else:
             assert self._index is not None
             number = exists(keys, rows, self._index, found)
-        return None if number == count else found
+        if number == count:
+            return ids
+        places = np.empty((2, count + 1), np.int64)
+        demand.split(found, places[0], places[1])
+        passed, idle = places[0, :number], places[1, : count - number]
+        self._suspend(_pick(ids, idle), None if self._for_good else ring.pick(keys, idle))
+        return _pick(ids, passed)
 
-    def suspend(self, ids: Ids) -> None:
+    def _suspend(self, ids: Ids, keys: Int64s | None) -> None:
         """These have no partner."""
         if self._for_good:
             self._counts[self._place + DROPPED] += _count(ids)
             return
         self._counts[self._place + SLEPT] += _count(ids)
         self._send("suspend", ids)
-        self.waiting.put(ids)
+        self.waiting.put(ids, keys)
 
     def _send(self, command: Command, ids: Ids) -> None:
         """Record a message about the values of ``ids``; a known one is not sent again."""
@@ -197,6 +208,10 @@ class Guard:
 
 
 _ANY = np.zeros(1, np.int64)
+
+
+def _pick(ids: Ids, positions: Int64s) -> Ids:
+    return {stream: ring.pick(rows, positions) for stream, rows in ids.items()}
 
 
 def _count(ids: Ids) -> int:

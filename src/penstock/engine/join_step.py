@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.engine.composite_state import CompositeState, key_values
+from penstock.engine.composite_state import CompositeState, is_run, key_values
 from penstock.engine.composites import Composites, concatenate, none_of
 from penstock.engine.evaluate import conjunction
 from penstock.engine.kernels import pairs, probe, ring
@@ -172,11 +172,7 @@ class JoinStep:
         index = self._index
         assert index is not None
         gap = self._complete(ids, bound)
-        run = _run_of(ids)
-        if run is None:
-            keys, offset = key_values(self._left_keys, ids, self._leaves), 0
-        else:
-            keys, offset = self._keys_of_run(*run), run[1]
+        keys, run = key_values(self._left_keys, ids, self._leaves), _run_of(ids)
         count, rows = len(keys), self.target.rows
         self._counts[self._probes] += count
         at, row = probe_keys(
@@ -185,7 +181,7 @@ class JoinStep:
             index,
             bound if gap is None else rows.head,
             count * self._ratio,
-            offset,
+            0 if run is None else run[1],
         )
         self._learn(len(at), count)
         if gap is not None:
@@ -205,18 +201,6 @@ class JoinStep:
                 return found
         self._counts[self._matches] += len(at)
         return found
-
-    def _keys_of_run(self, stream: str, first: int, count: int) -> Int64s:
-        """The keys of consecutive rows: where they lie, if that is in one piece."""
-        if len(self._left_keys) == 1:
-            leaf = self._leaves[stream]
-            rows = leaf.rows
-            slot = first & rows.mask
-            if slot + count <= rows.capacity:
-                column = rows.columns[leaf.key_column(self._left_keys[0].position)]
-                return column[slot : slot + count]
-        ids = {stream: np.arange(first, first + count, dtype=np.int64)}
-        return key_values(self._left_keys, ids, self._leaves)
 
     def _try_all(
         self,
@@ -326,19 +310,15 @@ def _outside(rows: Int64s, gap: Gap | None, without: tuple[int, Bools] | None) -
     return keep
 
 
-def _run_of(ids: Mapping[str, Int64s]) -> tuple[str, int, int] | None:
-    """Stream, first row and how many, if there is but one stream and its rows are consecutive.
+def _run_of(ids: Mapping[str, Int64s]) -> tuple[str, int] | None:
+    """Stream and first row, if there is but one stream and its rows are consecutive.
 
-    As the new rows of a leaf are, if nothing was left out: their keys need not be gathered, and
-    what matches them is known by number at once.
+    What matches them is then known by number at once.
     """
     if len(ids) > 1:
         return None
     ((stream, rows),) = ids.items()
-    count = len(rows)
-    if count == 0 or rows[-1] - rows[0] != count - 1 or not (count <= 2 or ring.is_run(rows)):
-        return None
-    return stream, int(rows[0]), count
+    return (stream, int(rows[0])) if is_run(rows) else None
 
 
 @dataclass(slots=True)

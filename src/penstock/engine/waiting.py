@@ -39,10 +39,10 @@ class Waiting(CompositeState):
         self._log: list[Int64s] = []
         """What was claimed since the last commit."""
 
-    def put(self, ids: Mapping[str, Int64s]) -> None:
-        """These wait from now on."""
+    def put(self, ids: Mapping[str, Int64s], keys: Int64s | None = None) -> None:
+        """These wait from now on, for a partner with their value of ``keys``."""
         start, count = self.rows.head, len(next(iter(ids.values())))
-        self.append_ids(ids)
+        self.append_ids(ids, keys)
         self.rows.put(self._claimed, start, np.zeros(count, np.bool_))
 
     def claim(self, keys: Int64s) -> dict[str, Int64s] | None:

@@ -72,6 +72,19 @@ def exists(
 
 
 @njit(cache=True)
+def split(found: Bools, yes: Int64s, no: Int64s) -> None:
+    """Fill ``yes`` with the positions that are set in ``found`` and ``no`` with the others.
+
+    Each needs room for one more.
+    """
+    there = np.uint64(0)
+    for i in range(found.shape[0]):
+        yes[there] = i
+        no[np.uint64(i) - there] = i
+        there += np.uint64(found[np.uint64(i)])
+
+
+@njit(cache=True)
 def claim(claimed: Bools, mask: int, rows: Int64s, out: Int64s) -> int:
     """Claim each of ``rows`` that nobody has claimed; these go into ``out``. How many."""
     count = 0

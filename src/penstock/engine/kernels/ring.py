@@ -33,7 +33,7 @@ def put(column: AnyColumn, mask: int, start: int, values: AnyColumn) -> None:
 @njit(cache=True)
 def _take(column: AnyColumn, mask: int, rows: Int64s, out: AnyColumn) -> None:
     for i in range(rows.shape[0]):
-        out[i] = column[rows[i] & mask]
+        out[np.uint64(i)] = column[np.uint64(rows[np.uint64(i)] & mask)]
 
 
 def take(column: AnyColumn, mask: int, rows: Int64s) -> AnyColumn:
@@ -46,7 +46,7 @@ def take(column: AnyColumn, mask: int, rows: Int64s) -> AnyColumn:
 @njit(cache=True)
 def _pick(values: AnyColumn, positions: Int64s, out: AnyColumn) -> None:
     for i in range(positions.shape[0]):
-        out[i] = values[positions[i]]
+        out[np.uint64(i)] = values[np.uint64(positions[np.uint64(i)])]
 
 
 def pick(values: AnyColumn, positions: Int64s) -> AnyColumn:
