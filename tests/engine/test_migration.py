@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.engine import STRATEGIES
+from penstock.engine.change_of_plan import STRATEGIES
 from penstock.testing.compare import assert_same_rows
 from penstock.testing.oracle import Oracle
 

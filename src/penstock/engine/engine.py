@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrival import SLICE, Arrival, slices_of
+from penstock.engine.change_of_plan import STRATEGIES, check_strategy
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.clock import END, START, Clock
-from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, concatenate
 from penstock.engine.feedback import Feedback, Message
 from penstock.engine.intake import FARTHEST, Batches, Intake
@@ -34,14 +34,12 @@ from penstock.engine.wiring import Wiring, wire
 from penstock.errors import InputError, OptionError, PenstockError
 from penstock.plan.notation import read
 from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
-from penstock.plan.stream_set import StreamSet
 from penstock.query.expression import columns_of
 from penstock.query.join_graph import JoinGraph
 
 if TYPE_CHECKING:
     from penstock.planning.statistics import Statistics
 
-STRATEGIES = ("jisc", "moving-state")
 _PATIENCE = 256
 
 
@@ -208,22 +206,15 @@ class Engine:
         """Go on with another plan from the next push on.
 
         ``"jisc"`` completes what the new plan lacks when somebody asks for it, ``"moving-state"``
-        does so at once.
+        does so at once, ``"parallel-track"`` runs both plans until the tuples of now have died.
         """
         self._check_usable()
-        if strategy not in STRATEGIES:
-            raise OptionError(
-                f"strategy={strategy!r} does not exist; choose from: "
-                + ", ".join(map(repr, STRATEGIES))
-            )
+        check_strategy(strategy, self._trees)
         self._catch_up()
         self._plan = _plan_for(self.query, plan)
         for number, (root, old) in enumerate(zip(self._roots(), self._trees, strict=True)):
             if root != old.root:
-                new = self._another_tree(number, root, old.complete_states())
-                if strategy == "moving-state":
-                    new.complete_all()
-                self._trees[number] = new
+                self._trees[number] = STRATEGIES[strategy](old, root)
 
     def metrics(self) -> Metrics:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
@@ -400,9 +391,7 @@ class Engine:
             for alias, leaf in tree.leaves.items():
                 renumbered = leaf.expire(before)
                 if renumbered is not None:
-                    for state in tree.kept:
-                        if alias in state.streams:
-                            state.renumber(alias, *renumbered)
+                    tree.renumber(alias, *renumbered)
                     self._output.renumber(alias, *renumbered)
             for state in tree.kept:
                 state.expire(before)
@@ -436,23 +425,8 @@ class Engine:
         """After a restart all states are missing, as after a migration: the engine answers at once,
         and what nobody asks for is never made again."""
         for number, old in enumerate(self._trees):
-            self._trees[number] = self._another_tree(number, old.root, {})
-
-    def _another_tree(
-        self, number: int, root: Node, carried: Mapping[StreamSet, CompositeState]
-    ) -> JoinTree:
-        """A tree for block ``number`` in the place of the one that is there."""
-        old = self._trees[number]
-        new = JoinTree(
-            root,
-            self._wirings[number],
-            old.leaves,
-            self.options.join,
-            self.options.feedback,
-            carried,
-        )
-        old.dispose()
-        return new
+            self._trees[number] = old.successor(old.root, {})
+            old.dispose()
 
     def _replay(self) -> list[Composites]:
         """Rebuild states from the leaf windows; all living results of each block."""

@@ -8,6 +8,10 @@ or the new contents (:mod:`penstock.engine.join_operator`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from penstock.engine.arrival import Arrival
 from penstock.engine.clock import START
@@ -25,9 +29,14 @@ from penstock.engine.wiring import Wiring
 from penstock.plan.plan import Join, Leaf, Node
 from penstock.plan.stream_set import StreamSet
 
+if TYPE_CHECKING:
+    from penstock.engine.parallel_track import Elders
+
+Int64s = NDArray[np.int64]
+
 _WORTH_HIDING = 1024
 
-Marks = tuple[list[int], list[int], int]
+Marks = tuple[list[int], list[int], int, list[Any]]
 
 
 class JoinTree:
@@ -41,10 +50,15 @@ class JoinTree:
         algorithm: Algorithm,
         feedback: Feedback | None = None,
         carried: Mapping[StreamSet, CompositeState] | None = None,
+        since: Mapping[str, int] | None = None,
     ) -> None:
         """``carried`` are complete states of another plan, if windows are not empty: what is not
-        among them is missing."""
+        among them is missing. ``since`` are the first rows of windows that this tree is to see,
+        if older rows are left to a tree that runs beside it."""
         self.root = root
+        self.since = dict(since or {})
+        self.elders: Elders | None = None
+        """Older plans that run beside this one."""
         self._carried = {} if carried is None else carried
         self._algorithm: Algorithm = algorithm
         self._feedback = feedback
@@ -79,8 +93,7 @@ class JoinTree:
             for edge, consumer, position in self.inputs():
                 for guard in edge.guards:
                     self._policy.watch(edge, guard, consumer, position)
-        self.kept: list[CompositeState] = []
-        """Everything that holds leaf rows: states, those who wait, those who were admitted."""
+        self._kept: list[CompositeState] = []
         self._guarded: list[Edge] = []
         self._take_stock()
 
@@ -161,14 +174,13 @@ class JoinTree:
 
     def _note_missing(self, inputs: list[Edge]) -> None:
         """What is not carried over can be made of the leaves and complete states below it."""
-        for leaf in self.leaves.values():
-            leaf.rows.low = leaf.rows.tail
+        self.see_windows()
         for edge in inputs:
             self._note_missing(edge.children)
             if not isinstance(edge.source, CompositeState):
                 continue
             edge.source.rows.low = edge.source.rows.tail
-            if edge.streams in self._carried:
+            if edge.streams in self._carried or any(s in self.since for s in edge.streams):
                 continue
             parts = list(_complete_parts(edge))
             if all(len(part.rows) for part in parts):
@@ -183,6 +195,8 @@ class JoinTree:
 
     def complete_states(self) -> dict[StreamSet, CompositeState]:
         """The states that lack nothing: no migration is under way, and nobody sleeps below."""
+        if self.elders is not None:
+            return self.elders.oldest.complete_states()
 
         def is_complete(edge: Edge) -> bool:
             return (
@@ -198,8 +212,27 @@ class JoinTree:
             if isinstance(edge.source, CompositeState) and is_complete(edge)
         }
 
+    def successor(
+        self,
+        root: Node,
+        carried: Mapping[StreamSet, CompositeState],
+        since: Mapping[str, int] | None = None,
+    ) -> JoinTree:
+        """A tree for ``root`` over the same windows."""
+        return JoinTree(
+            root,
+            self._wiring,
+            self.leaves,
+            self._algorithm,
+            self._feedback,
+            carried,
+            since,
+        )
+
     def dispose(self) -> None:
         """Another tree takes over; whoever knows this one may still ask it for the leaves."""
+        if self.elders is not None:
+            self.elders.dispose()
         for guard in self.guards:
             if guard.is_on:
                 guard.turn_off()
@@ -209,7 +242,7 @@ class JoinTree:
             for steps in operator.steps:
                 for _, step in steps:
                     step.dispose()
-        self.operators, self.states, self.kept, self.guards = [], [], [], []
+        self.operators, self.states, self._kept, self.guards = [], [], [], []
         self.edges, self._inputs, self._guarded, self.missing = [], [], [], []
         self._top = self._policy = None
 
@@ -227,8 +260,13 @@ class JoinTree:
         yield from below(self._top, self._inputs)
 
     def _take_stock(self) -> None:
-        self.kept = [*self.states, *(each for edge in self.edges for each in edge.kept)]
+        self._kept = [*self.states, *(each for edge in self.edges for each in edge.kept)]
         self._guarded = [edge for edge in self.edges if edge.is_guarded]
+
+    @property
+    def kept(self) -> list[CompositeState]:
+        """Everything that holds leaf rows: states, those who wait, those who were admitted."""
+        return self._kept if self.elders is None else [*self.elders.kept, *self._kept]
 
     @property
     def nbytes(self) -> int:
@@ -241,12 +279,25 @@ class JoinTree:
 
     def push(self, arrivals: Mapping[str, Arrival]) -> Composites:
         """Store the new rows of each stream; the results that they complete."""
-        return self.process(
-            {alias: self.leaves[alias].append(new) for alias, new in arrivals.items() if len(new)}
-        )
+        deltas = {
+            alias: self.leaves[alias].append(new) for alias, new in arrivals.items() if len(new)
+        }
+        return self.process(deltas) if self.elders is None else self.elders.process(self, deltas)
+
+    def see_windows(self) -> None:
+        """Let probes see the rows of the windows that are this tree's."""
+        for alias, leaf in self.leaves.items():
+            leaf.rows.low = max(leaf.rows.tail, self.since.get(alias, 0))
 
     def begin_slice(self, first: int, last: int, count: int, watermark: int) -> None:
-        """``count`` new rows, born from ``first`` to ``last``, come next.
+        """``count`` new rows, born from ``first`` to ``last``, come next."""
+        if self.elders is None:
+            self.look_at_slice(first, last, count, watermark)
+        else:
+            self.elders.begin_slice(first, last, count, watermark)
+
+    def look_at_slice(self, first: int, last: int, count: int, watermark: int) -> None:
+        """Get ready for such a slice.
 
         What died before can be hidden from their probes. That shortens chains but costs a walk, so
         small pushes do it only once for many rows. Rows that wait may be let in long after they
@@ -260,16 +311,15 @@ class JoinTree:
             first = min(first, watermark)
         if first < self._hidden:
             self._hidden = START
-            for leaf in self.leaves.values():
-                leaf.rows.low = leaf.rows.tail
-            for state in self.kept:
+            self.see_windows()
+            for state in self._kept:
                 state.rows.low = state.rows.tail
         self._unhidden += count
         if self._unhidden >= _WORTH_HIDING:
             self._hidden, self._unhidden = first, 0
             for leaf in self.leaves.values():
                 leaf.rows.hide_before(first)
-            for state in self.kept:
+            for state in self._kept:
                 state.hide()
 
     def process(self, deltas: Mapping[str, Composites]) -> Composites:
@@ -290,8 +340,9 @@ class JoinTree:
     def marks(self) -> Marks:
         """Where every window and state ends now, and what was counted."""
         heads = [leaf.rows.head for leaf in self.leaves.values()]
-        heads += [state.rows.head for state in self.kept]
-        return heads, self._counts.copy(), len(self.messages)
+        heads += [state.rows.head for state in self._kept]
+        beside = [] if self.elders is None else self.elders.marks()
+        return heads, self._counts.copy(), len(self.messages), beside
 
     def undo(self, marks: Marks) -> None:
         """Go back to ``marks``."""
@@ -303,13 +354,18 @@ class JoinTree:
             edge.undo()
         for leaf in self.leaves.values():
             leaf.undo(next(heads))
-        for state in self.kept:
+        for state in self._kept:
             state.rows.truncate(next(heads))
         for missing in self.missing:
             missing.undo()
+        if self.elders is not None:
+            self.elders.undo(marks[3])
 
     def commit(self) -> None:
         """The push is done. Guards may be turned on and off now."""
+        if self.elders is not None and self.elders.commit(self):
+            self.elders = None
+            self._welcome_guards()
         if self.missing:
             self._finish_completion()
         if not self.guards:
@@ -318,7 +374,7 @@ class JoinTree:
         for edge in self._guarded:
             edge.commit()
             settled |= edge.settle()
-        if self._policy is not None and not self.missing:
+        if self._policy is not None and not self.missing and not self.since:
             rows = sum(len(edge.delta) for edge in self.edges if edge.delta is not None)
             settled |= self._policy.review(rows)
         if settled:
@@ -343,9 +399,27 @@ class JoinTree:
             else:
                 left.append(missing)
         self.missing = left
-        if not left and self._feedback is not None and not self._feedback.adaptive:
+        self._welcome_guards()
+
+    def _welcome_guards(self) -> None:
+        """Guards that are always on may come as soon as all inputs are complete."""
+        if (
+            not self.missing
+            and not self.since
+            and self.elders is None
+            and self._feedback is not None
+            and not self._feedback.adaptive
+        ):
             self._turn_all_on()
             self._take_stock()
+
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
+        """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``; -1 where it is gone."""
+        for state in self.kept:
+            if alias in state.streams:
+                state.renumber(alias, mapping, first)
+        if self.elders is not None:
+            self.elders.renumber(self, alias, mapping, first)
 
     def shorten(self, found: Composites) -> None:
         """Bring the deaths of ``found`` down to the present deaths of its leaf rows."""

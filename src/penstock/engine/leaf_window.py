@@ -31,7 +31,7 @@ from penstock.engine.wiring import KeyColumn, Wiring
 from penstock.plan.stream_set import StreamSet
 from penstock.query.expression import columns_of
 from penstock.query.join_graph import Stream
-from penstock.query.window import Range
+from penstock.query.window import Range, Unbounded
 from penstock.query.window import Rows as RowsWindow
 
 Int64s = NDArray[np.int64]
@@ -111,6 +111,11 @@ class LeafWindow:
         if self._count is not None and self._partition is None:
             return self._count
         return 0 if self._count is not None else int(lifespan.FOREVER)
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether tuples come and never die."""
+        return isinstance(self.stream.window, Unbounded)
 
     @property
     def key_count(self) -> int:
