@@ -44,7 +44,8 @@ def measure(
     """The metrics of an engine.
 
     ``late`` and ``null_time`` are totals; per source they are under ``sources``. ``state`` has the
-    rows and bytes of every window and every stored join, ``joins`` what each join did.
+    rows and bytes of every window and every stored join (and how much of a join's state is there
+    after a change of plan: its ``completion``), ``joins`` what each join did.
     """
     windows = [leaf for tree in trees for leaf in tree.leaves.values()]
     states = [state for tree in trees for state in tree.states]
@@ -68,11 +69,19 @@ def measure(
         "state": {
             "bytes": sum(tree.nbytes for tree in trees) + output.nbytes,
             "windows": {
-                leaf.stream.alias: {"rows": len(leaf.rows), "bytes": leaf.nbytes}
+                leaf.stream.alias: {
+                    "source": leaf.stream.source,
+                    "rows": len(leaf.rows),
+                    "bytes": leaf.nbytes,
+                }
                 for leaf in windows
             },
             "joins": {
-                str(state.streams): {"rows": len(state.rows), "bytes": state.nbytes}
+                str(state.streams): {
+                    "rows": len(state.rows),
+                    "bytes": state.nbytes,
+                    "completion": 1.0 if state.missing is None else state.missing.completion,
+                }
                 for state in states
             },
             "output": {"bytes": output.nbytes},
@@ -80,6 +89,7 @@ def measure(
         "joins": [
             {
                 "plan": write(operator.node),
+                "streams": str(operator.node.streams),
                 "made": operator.made,
                 "probes": sum(s.probes for steps in operator.steps for _, s in steps),
                 "matches": sum(s.matches for steps in operator.steps for _, s in steps),
@@ -116,6 +126,7 @@ def feedback_of(trees: Sequence[JoinTree]) -> Metrics:
                         "slept": guard.count(SLEPT),
                         "resumed": guard.count(WOKEN),
                         "dropped": guard.count(DROPPED),
+                        "avoided": round(idle * pairs),
                         "asleep": guard.waiting.asleep,
                         "bytes": guard.nbytes if guard.is_on else 0,
                     }

@@ -175,6 +175,13 @@ class Missing:
     # -- between pushes ----------------------------------------------------------------------
 
     @property
+    def completion(self) -> float:
+        """How much has been made, or has died meanwhile: 1 when nothing is missing any more."""
+        return max(
+            1 - part.left / len(part.marked) if len(part.marked) else 1.0 for part in self._parts
+        )
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing is missing any more."""
         aged = any(leaf.rows.tail >= self._bounds[alias] for alias, leaf in self._leaves.items())

@@ -36,6 +36,7 @@ from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_report import Origin
 from penstock.spark.cell_store import CellStore, value_name
 from penstock.spark.delivery import Delivery
+from penstock.telemetry.operator_batch import OperatorBatch, operator_batches
 
 SMALLEST = 1 << 20
 """There is no base before deliveries have this size together."""
@@ -86,6 +87,7 @@ class Taken:
     late: Mapping[str, int]
     state_bytes: int
     stored_bytes: int
+    operators: tuple[OperatorBatch, ...]
 
 
 @dataclass(slots=True)
@@ -124,23 +126,24 @@ class CellHistory:
         cell, origin = self._current(live)
         if not self.entries:
             delivery = with_static(self.settings, self.number, delivery)
-        before = cell.engine.metrics()["sources"]
+        before = cell.engine.metrics()
         start = time.perf_counter()
         results = cell.push(delivery)
         seconds = time.perf_counter() - start
         version = self.entries[-1].version + 1 if self.entries else 1
         self._write(delivery, cell, version, nonce)
         after = cell.engine.metrics()
-        counts = after["sources"]
+        then, now = before["sources"], after["sources"]
         return Taken(
             results,
             LiveCell(version, nonce, cell),
             origin,
             seconds,
-            {source: each["rows"] - before[source]["rows"] for source, each in counts.items()},
-            {source: each["late"] - before[source]["late"] for source, each in counts.items()},
+            {source: each["rows"] - then[source]["rows"] for source, each in now.items()},
+            {source: each["late"] - then[source]["late"] for source, each in now.items()},
             after["state"]["bytes"],
             sum(entry.size + entry.base_size for entry in self.entries),
+            operator_batches(str(cell.engine.plan), before, after),
         )
 
     def _current(self, live: LiveCell | None) -> tuple[Cell, Origin]:

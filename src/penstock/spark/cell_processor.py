@@ -91,6 +91,7 @@ class CellProcessor(StatefulProcessor):
             origin=taken.origin,
             plan=str(engine.plan),
             watermark=engine.watermark,
+            operators=taken.operators,
         )
         yield from Envelope.of(self._settings.query.schema).wrap(taken.results, report)
 

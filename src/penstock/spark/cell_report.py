@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
+from penstock.telemetry.operator_batch import OperatorBatch
+
 OBSERVED = "penstock"
 """Observed metrics of joins have names that start with this."""
 COLUMN = "reports"
@@ -53,13 +55,17 @@ class CellReport:
     """The plan that the engine ran."""
     watermark: int | None
     """In ticks of the query's time unit, after the batch."""
+    operators: tuple[OperatorBatch, ...] = ()
+    """What each window and join did."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> CellReport:
-        return cls(**json.loads(text))
+        fields: dict[str, Any] = json.loads(text)
+        fields["operators"] = tuple(OperatorBatch(**each) for each in fields["operators"])
+        return cls(**fields)
 
 
 def cell_reports(observed: Mapping[str, Any]) -> list[CellReport]:

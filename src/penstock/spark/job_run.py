@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 
 import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -104,6 +105,7 @@ class JobRun:
             sources={name: source.format for name, source in job.sources.items()},
             sink=job.sink.format,
             versions={"penstock": penstock.__version__, "spark": pyspark.__version__},
+            limits={} if job.limits is None else _given(asdict(job.limits)),
         )
         if after is not None:
             fields = {name: getattr(start, name) for name in Start.__dataclass_fields__}
@@ -184,3 +186,7 @@ class JobRun:
     def _now(self) -> str:
         moment = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _given(limits: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in limits.items() if value is not None}

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.listener import (
 
 from penstock.spark.cell_report import CellReport, cell_reports
 from penstock.telemetry.events import Batch, CellBatch
+from penstock.telemetry.operator_batch import in_all_cells
 
 _EXECUTED = "addBatch"
 _WHOLE = "triggerExecution"
@@ -70,7 +71,8 @@ def batch_event(
     durations: dict[str, int] = {name: int(ms) for name, ms in progress.durationMs.items()}
     if _EXECUTED not in durations:
         return None
-    cells = tuple(_cell(report) for report in cell_reports(progress.observedMetrics or {}))
+    reports = cell_reports(progress.observedMetrics or {})
+    cells = tuple(_cell(report) for report in reports)
     late = {
         source: round(sum(cell.late.get(source, 0) for cell in cells) / replicas.get(source, 1))
         for source in sources
@@ -89,6 +91,7 @@ def batch_event(
         engine_seconds=sum(cell.engine_seconds for cell in cells),
         durations=durations,
         cells=cells,
+        operators=in_all_cells(each for report in reports for each in report.operators),
     )
 
 

@@ -2,13 +2,17 @@
 
 from penstock.telemetry.event_log import EventLog, read_events
 from penstock.telemetry.events import Batch, CellBatch, Event, Failure, Restart, Start, Stop
+from penstock.telemetry.follow import EventFollower
+from penstock.telemetry.operator_batch import OperatorBatch
 
 __all__ = [
     "Batch",
     "CellBatch",
     "Event",
+    "EventFollower",
     "EventLog",
     "Failure",
+    "OperatorBatch",
     "Restart",
     "Start",
     "Stop",

@@ -82,13 +82,7 @@ class EventLog:
 
 def read_events(path: Path) -> Iterator[Event]:
     """The events of the log at ``path`` in order, the parts put aside first."""
-    number = 1
-    while _aside(path, number).exists():
-        number += 1
-    for part in range(number - 1, -1, -1):
-        file = _aside(path, part)
-        if not file.exists():
-            continue
+    for file in parts_of(path):
         with file.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 try:
@@ -97,6 +91,15 @@ def read_events(path: Path) -> Iterator[Event]:
                     continue  # Half a line, from a process that was killed.
                 if event is not None:
                     yield event
+
+
+def parts_of(path: Path) -> list[Path]:
+    """The files of the log at ``path``, the oldest first."""
+    number = 1
+    while _aside(path, number).exists():
+        number += 1
+    files = [_aside(path, part) for part in range(number - 1, -1, -1)]
+    return [file for file in files if file.exists()]
 
 
 def _aside(path: Path, number: int) -> Path:

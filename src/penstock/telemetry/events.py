@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from penstock.errors import InputError
+from penstock.telemetry.operator_batch import OperatorBatch
 
 VERSION = 1
 
@@ -35,6 +36,10 @@ class Start:
     """The format of each source."""
     sink: str
     versions: Mapping[str, str]
+    limits: Mapping[str, float] = field(default_factory=dict)
+    """What it may use: ``cpu`` (share of a core), ``memory`` (bytes), ``probes`` per second."""
+    accepts: tuple[str, ...] = ()
+    """The commands that the run takes from a page: ``pin``, ``undo``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,8 @@ class Batch:
     durations: Mapping[str, int] = field(default_factory=dict)
     """Milliseconds of Spark's phases, by Spark's names."""
     cells: tuple[CellBatch, ...] = ()
+    operators: tuple[OperatorBatch, ...] = ()
+    """What each window and join did, added up over the cells that run the same plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,19 +137,28 @@ def to_json(event: Event) -> str:
 
 def from_json(line: str) -> Event | None:
     """The event in ``line``; None if it is of a kind that this version does not know."""
+    values = plain_event(line)
+    kind = KINDS.get(values["event"])
+    if kind is None:
+        return None
+    if kind is Batch:
+        for name, inside in (("cells", CellBatch), ("operators", OperatorBatch)):
+            values[name] = tuple(_known(inside, each) for each in values.get(name, ()))
+    elif "accepts" in values:
+        values["accepts"] = tuple(values["accepts"])
+    event: Event = _known(kind, values)
+    return event
+
+
+def plain_event(line: str) -> dict[str, Any]:
+    """The event in ``line`` as it is written, of whatever kind."""
     values: dict[str, Any] = json.loads(line)
     if values["version"] > VERSION:
         raise InputError(
             f"the event log is of version {values['version']}, and this Penstock reads versions "
             f"up to {VERSION}: use a newer one"
         )
-    kind = KINDS.get(values["event"])
-    if kind is None:
-        return None
-    if "cells" in values and kind is Batch:
-        values["cells"] = tuple(_known(CellBatch, each) for each in values["cells"])
-    event: Event = _known(kind, values)
-    return event
+    return values
 
 
 def _known(kind: type[Any], values: Mapping[str, Any]) -> Any:
