@@ -40,8 +40,6 @@ from penstock.query.join_graph import JoinGraph
 if TYPE_CHECKING:
     from penstock.planning.statistics import Statistics
 
-_PATIENCE = 256
-
 
 class Engine:
     """Runs one query on micro-batches.
@@ -378,8 +376,8 @@ class Engine:
     def _let_go(self) -> None:
         """Drop what the watermark has passed, pack what is sparse, forget values nobody has.
 
-        Answers do not depend on it. So pushes of few rows do it now and then: when a 256th of what
-        is held has come, or a 256th of the longest window has passed, or somebody looks.
+        Answers do not depend on it. So pushes of few rows do it now and then: when a 32nd of what
+        is held has come, or a 32nd of the longest window has passed, or somebody looks.
         """
         before = self._clock.watermark
         self._unswept = 0
@@ -398,9 +396,9 @@ class Engine:
             for number, interner in interners.items():
                 self._sweep(interner, tree, wiring, number)
         leaves = [leaf for tree in self._trees for leaf in tree.leaves.values()]
-        self._patience = min(sum(len(leaf.rows) for leaf in leaves) >> 8, _PATIENCE)
+        self._patience = sum(len(leaf.rows) for leaf in leaves) >> 5
         spans = [leaf.span for leaf in leaves if leaf.span < FOREVER]
-        self._look_at = self._clock.watermark + (max(spans, default=0) >> 8)
+        self._look_at = self._clock.watermark + (max(spans, default=0) >> 5)
 
     def _catch_up(self) -> None:
         """Let go of what has passed if there may be any: somebody looks."""

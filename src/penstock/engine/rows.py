@@ -139,7 +139,12 @@ class Rows:
 
     def put(self, column: int, start: int, values: NDArray[Any]) -> None:
         """Write ``values`` into ``column`` from row ``start`` on."""
-        ring.put(self.columns[column], self.mask, start, values)
+        first = start & self.mask
+        stop = first + len(values)
+        if stop <= self.capacity:  # In one piece: numpy copies it without a call to a kernel.
+            self.columns[column][first:stop] = values
+        else:
+            ring.put(self.columns[column], self.mask, start, values)
 
     def take(self, column: int, rows: Int64s) -> NDArray[Any]:
         """The values of ``column`` in ``rows``."""
