@@ -18,8 +18,9 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import arrival, feedback_policy
+from penstock.engine import arrival, eddy, feedback_policy
 from penstock.engine.change_of_plan import STRATEGIES
+from penstock.engine.eddy import EDDIES
 from penstock.engine.feedback import Feedback
 from penstock.engine.join_step import JoinStep
 from penstock.engine.leaf_window import LeafWindow
@@ -170,6 +171,16 @@ def migrate(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> 
     return restart(engine, chance, batches) if chance.random() < 0.1 else engine
 
 
+def wander(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> penstock.Engine:
+    """Go on with an eddy, or another one, or none; failed pushes and restarts in between."""
+    if engine.routing is None or chance.random() < 0.3:
+        plan = chance.choice([*EDDIES, random_plan(chance, list(engine.query.aliases))])
+        engine.migrate(plan, strategy=chance.choice(possible_strategies(engine)))
+    if chance.random() < 0.2:
+        engine = fail_sometimes(engine, chance, batches)
+    return restart(engine, chance, batches) if chance.random() < 0.1 else engine
+
+
 FORMS = {
     "index": Feedback(adaptive=False),
     "bloom": Feedback(adaptive=False, detection="bloom"),
@@ -265,3 +276,17 @@ def test_migrations(start: int) -> None:
         if seed % 2:
             knobs = Knobs(features=CLIQUES, streams=(3, 5), domain=2, tuples=10)
         check(seed, knobs, between=migrate, feedback=feedback)
+
+
+@pytest.mark.usefixtures("eager")
+@seeds(100_000)
+def test_eddies(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, rows in (("_FIRST", 2), ("_INTERVAL", 3), ("_PER_STREAM", 0), ("_LONGEST", 1)):
+        monkeypatch.setattr(eddy, name, rows)
+    monkeypatch.setattr(eddy, "_GAIN", 1.0)
+    for seed in range(start, start + BLOCK):
+        feedback = FORMS["index"] if seed % 3 == 0 else "off" if seed % 3 == 1 else "jit"
+        knobs = None
+        if seed % 2:
+            knobs = Knobs(features=CLIQUES, streams=(3, 5), domain=2, tuples=10)
+        check(seed, knobs, between=wander, feedback=feedback)

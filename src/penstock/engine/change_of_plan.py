@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from penstock.engine.join_tree import JoinTree
 from penstock.engine.parallel_track import Elders, never_ends, since_now
 from penstock.errors import OptionError
-from penstock.plan.plan import Node
+from penstock.plan.plan import Join, Node
 
 
 def just_in_time(old: JoinTree, root: Node) -> JoinTree:
@@ -40,6 +40,13 @@ def parallel_track(old: JoinTree, root: Node) -> JoinTree:
     new.complete_all()  # Joins of static relations alone, which both trees see whole.
     new.elders = Elders(old)
     return new
+
+
+def reroute(old: JoinTree, root: Node) -> JoinTree:
+    """The same tree with other probe orders: for eddies, whose plan is always one mjoin."""
+    assert isinstance(root, Join)
+    old.reroute(root)
+    return old
 
 
 STRATEGIES: dict[str, Callable[[JoinTree, Node], JoinTree]] = {

@@ -74,7 +74,7 @@ class Checkpoint:
             "format": _FORMAT,
             "query": fingerprint(engine.query),
             "text": engine.query.text,
-            "plan": str(engine.plan),
+            "plan": engine.routing or str(engine.plan),
             "options": {
                 "feedback": feedback.to_json() if feedback is not None else "off",
                 "overload": engine.options.overload,

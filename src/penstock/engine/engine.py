@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrival import SLICE, Arrival, slices_of
-from penstock.engine.change_of_plan import STRATEGIES, check_strategy
+from penstock.engine.change_of_plan import STRATEGIES, check_strategy, reroute
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.clock import END, START, Clock
 from penstock.engine.composites import Composites, concatenate
+from penstock.engine.eddy import Eddy
 from penstock.engine.feedback import Feedback, Message
 from penstock.engine.intake import FARTHEST, Batches, Intake
 from penstock.engine.interner import Interner
@@ -47,7 +48,8 @@ class Engine:
     >>> engine = Engine(query, plan="((A B) C)")            # doctest: +SKIP
     >>> table = engine.push({"A": batch_a, "B": batch_b})   # doctest: +SKIP
 
-    ``plan`` is a plan in the notation, a :class:`~penstock.plan.plan.Plan`, or ``"auto"``.
+    ``plan`` is a plan in the notation, a :class:`~penstock.plan.plan.Plan`, ``"auto"``, or an eddy,
+    which chooses and changes its routes itself: ``"cacq"``, ``"stairs"`` or ``"stairs-lazy"``.
     ``feedback`` is ``"jit"`` (rows that nobody wants now wait, where that pays), ``"bloom"`` (the
     same by Bloom filters), ``"off"``, or a :class:`~penstock.engine.feedback.Feedback`.
     ``lateness`` is how far out of order events may be: milliseconds, a timedelta, or a text such as
@@ -71,6 +73,7 @@ class Engine:
         self._by_rows = query.by_rows
         self._grouped = query.is_grouped
         self.options = Options.of(feedback, overload, lateness, join, limits)
+        self._eddy = Eddy.of(plan)
         self._plan = _plan_for(query, plan)
         self._lateness = (self.options.lateness or 0) * query.ticks_per_millisecond
         self._strict = self.options.lateness is not None and not self._by_rows
@@ -144,6 +147,11 @@ class Engine:
         return self._plan
 
     @property
+    def routing(self) -> str | None:
+        """The kind of eddy that chooses the plan, if one does."""
+        return None if self._eddy is None else self._eddy.kind
+
+    @property
     def schema(self) -> pa.Schema:
         """The schema of the answer."""
         return self.query.schema
@@ -184,6 +192,8 @@ class Engine:
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
         table = self._process(taken, clock, seen)
+        if self._eddy is not None:
+            self._route(self._eddy, sum(map(len, taken.rows.values())))
         self._broken = False
         return table
 
@@ -210,9 +220,22 @@ class Engine:
         check_strategy(strategy, self._trees)
         self._catch_up()
         self._plan = _plan_for(self.query, plan)
+        self._eddy = Eddy.of(plan)
+        self._change(strategy)
+
+    def _change(self, strategy: str) -> None:
+        change = STRATEGIES.get(strategy, reroute)
         for number, (root, old) in enumerate(zip(self._roots(), self._trees, strict=True)):
             if root != old.root:
-                self._trees[number] = STRATEGIES[strategy](old, root)
+                self._trees[number] = change(old, root)
+
+    def _route(self, eddy: Eddy, rows: int) -> None:
+        """``rows`` more have come: let the eddy change its routes."""
+        plan = eddy.review(rows, self._trees)
+        if plan is not None:
+            self._plan = plan
+            self._change(eddy.strategy)
+            eddy.begin_period(self._trees)
 
     def metrics(self) -> Metrics:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
@@ -441,6 +464,9 @@ class Engine:
 def _plan_for(query: JoinGraph, plan: str | Plan) -> Plan:
     if plan == "auto":
         return Plan(_default_tree(query))
+    eddy = Eddy.of(plan)
+    if eddy is not None:
+        return eddy.first_plan(query)
     chosen = read(plan) if isinstance(plan, str) else plan
     if not isinstance(chosen, Plan):
         raise OptionError(f"plan must be a text or a Plan, not {type(plan).__name__}")

@@ -53,23 +53,41 @@ class JoinOperator:
         """From the first to the last birth in the slice of a push that is being worked off."""
         self._growth = [1.0] * len(inputs)
         """The largest partial result of a probe order per new row, smoothed."""
-        orders = node.orders or tuple(
-            probe_order(position, [each.streams for each in inputs], wiring)
-            for position in range(len(inputs))
-        )
+        self._leaves = leaves
+        self._wiring = wiring
+        self._algorithm: Algorithm = algorithm
+        self._place = len(counts)
+        """From here on, the tally has two places for each step."""
+        counts += [0] * (2 * len(inputs) * (len(inputs) - 1))
         self.steps: list[list[tuple[int, JoinStep]]] = []
+        self._by_keys: list[bool] = []
+        self.reroute(node, inputs)
+        self._brief = min(leaves[stream].span for stream in self.streams) // 4
+
+    def reroute(self, node: Join, inputs: Sequence[Input]) -> None:
+        """Probe in the orders of ``node`` from now on: the same join in all other respects."""
+        self.node = node
+        streams = [each.streams for each in inputs]
+        orders = node.orders or tuple(
+            probe_order(position, streams, self._wiring) for position in range(len(inputs))
+        )
+        before, self.steps = self.steps, []
+        place = self._place
         for position, order in enumerate(orders):
-            together = inputs[position].streams
+            together = streams[position]
             steps = []
             for other in order:
                 target = inputs[other]
-                linking = wiring.between(together, target.streams)
-                steps.append((other, JoinStep(target, linking, leaves, algorithm, counts)))
+                linking = self._wiring.between(together, target.streams)
+                step = JoinStep(target, linking, self._leaves, self._algorithm, self._counts, place)
+                place += 2
+                steps.append((other, step))
                 together = together | target.streams
             self.steps.append(steps)
-        self._leaves = leaves
         self._by_keys = [all(step.by_keys for _, step in steps) for steps in self.steps]
-        self._brief = min(leaves[stream].span for stream in self.streams) // 4
+        for old in before:
+            for _, step in old:
+                step.dispose()
 
     @property
     def made(self) -> int:

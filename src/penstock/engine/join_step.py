@@ -44,13 +44,14 @@ class JoinStep:
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
         counts: list[int],
+        place: int = 0,
     ) -> None:
-        """``counts`` is the tally of the whole tree; two places at its end are this step's."""
+        """``counts`` is the tally of the whole tree; two places from ``place`` on are this
+        step's."""
         self.target = target
         self.linking = linking
         self._counts = counts
-        self._probes, self._matches = len(counts), len(counts) + 1
-        counts += [0, 0]
+        self._probes, self._matches = place, place + 1
         self._ratio = 1.0
         """Candidates per probe, lately: how much room the next probe needs."""
         self._leaves = leaves

@@ -22,7 +22,7 @@ from penstock.engine.feedback import Feedback, Message
 from penstock.engine.feedback_policy import FeedbackPolicy
 from penstock.engine.guard import Guard
 from penstock.engine.join_operator import JoinOperator
-from penstock.engine.join_step import Algorithm, Input
+from penstock.engine.join_step import Algorithm, Input, JoinStep
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.missing import Missing
 from penstock.engine.wiring import Wiring
@@ -63,7 +63,7 @@ class JoinTree:
         self._algorithm: Algorithm = algorithm
         self._feedback = feedback
         self.leaves = {alias: leaves[alias] for alias in leaves if alias in root.streams}
-        self._wiring = wiring
+        self.wiring = wiring
         self._counts: list[int] = []
         """What operators and steps count, in one list: a failed push puts it back in one go."""
         self._nothing = none_of(sorted(root.streams))
@@ -107,7 +107,7 @@ class JoinTree:
         return Edge(node, state, self.leaves, children, self._counts)
 
     def _in_order_of_visit(self, inputs: list[Edge]) -> Iterator[Edge]:
-        for edge in in_order(inputs, self._wiring):
+        for edge in in_order(inputs, self.wiring):
             yield from self._in_order_of_visit(edge.children)
             yield edge
 
@@ -121,7 +121,7 @@ class JoinTree:
         along a probe order need not be looked up further when a stream to come has no partner.
         Static relations wait for nobody: who finds no partner in them can be dropped for good.
         """
-        order = in_order(inputs, self._wiring)
+        order = in_order(inputs, self.wiring)
         for edge in inputs:
             siblings = [(node, o) for o in order if o is not edge and may_wait_for(edge, o, order)]
             if not edge.is_static:
@@ -130,7 +130,7 @@ class JoinTree:
 
     def _guard(self, edge: Edge, opposites: list[tuple[Node, Edge]], feedback: Feedback) -> None:
         for consumer, opposite in opposites:
-            keys = self._wiring.between(edge.streams, opposite.streams).keys
+            keys = self.wiring.between(edge.streams, opposite.streams).keys
             level = len({mine.stream for mine, _ in keys})
             if feedback.level is not None and level > feedback.level:
                 continue
@@ -158,19 +158,31 @@ class JoinTree:
         operator = JoinOperator(
             node,
             [edge.input for edge in inputs],
-            self._wiring,
+            self.wiring,
             self.leaves,
             self._algorithm,
             state,
             self._counts,
         )
-        for steps in operator.steps:
-            for other, step in steps:
-                inputs[other].users.append(step)
+        self._note_users(operator, inputs)
         self.operators.append(operator)
         if state is not None:
             self.states.append(state)
         return operator
+
+    def _note_users(self, operator: JoinOperator, inputs: list[Edge]) -> None:
+        for steps in operator.steps:
+            for other, step in steps:
+                inputs[other].users.append(step)
+
+    def reroute(self, root: Join) -> None:
+        """Go on with other probe orders of the same join; everything else stays as it is."""
+        assert self._top is not None
+        self.root = root
+        self._top.reroute(root, [edge.input for edge in self._inputs])
+        for edge in self._inputs:
+            edge.users = [user for user in edge.users if not isinstance(user, JoinStep)]
+        self._note_users(self._top, self._inputs)
 
     def _note_missing(self, inputs: list[Edge]) -> None:
         """What is not carried over can be made of the leaves and complete states below it."""
@@ -184,7 +196,7 @@ class JoinTree:
                 continue
             parts = list(_complete_parts(edge))
             if all(len(part.rows) for part in parts):
-                missing = Missing(edge.source, parts, self._wiring, self.leaves, self._algorithm)
+                missing = Missing(edge.source, parts, self.wiring, self.leaves, self._algorithm)
                 edge.source.missing = missing
                 self.missing.append(missing)
 
@@ -221,7 +233,7 @@ class JoinTree:
         """A tree for ``root`` over the same windows."""
         return JoinTree(
             root,
-            self._wiring,
+            self.wiring,
             self.leaves,
             self._algorithm,
             self._feedback,

@@ -101,7 +101,7 @@ class Missing:
         self._start: int | None = None
         """The first row of the state that was completed in the push at hand."""
         self._log: list[tuple[_Part, Int64s]] = []
-        self._counts: list[int] = []
+        self._counts = [0, 0]
         self._wiring = wiring
         self._algorithm = algorithm
         for part in self._parts:

@@ -25,6 +25,7 @@ from penstock.engine.clock import Clock
 from penstock.engine.composite_state import CompositeState, key_values
 from penstock.engine.join_tree import JoinTree
 from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.pair_shares import compare_all, equal_share
 from penstock.engine.wiring import Condition, Linking, Wiring
 from penstock.plan.stream_set import StreamSet
 from penstock.planning.statistics import Statistics
@@ -34,14 +35,6 @@ Int64s = NDArray[np.int64]
 
 _SAMPLE = 1 << 15
 _PAIRS = 512
-_COMPARED = {
-    0: np.equal,
-    1: np.not_equal,
-    2: np.less,
-    3: np.less_equal,
-    4: np.greater,
-    5: np.greater_equal,
-}
 
 
 def observed_statistics(
@@ -109,7 +102,7 @@ def _selectivity(
     if linking.keys:
         one = key_values(tuple(k for k, _ in linking.keys), left.resolve(mine), leaves)
         two = key_values(tuple(k for _, k in linking.keys), right.resolve(theirs), leaves)
-        share = _equal_share(one, two)
+        share = equal_share(one, two)
     if linking.conditions:
         share *= _compared_share(linking.conditions, left, right)
     return share
@@ -118,14 +111,6 @@ def _selectivity(
 def _latest(leaf: LeafWindow, most: int) -> Int64s:
     rows = leaf.delta_of_all().ids[leaf.stream.alias]
     return rows[-most:]
-
-
-def _equal_share(one: Int64s, two: Int64s) -> float:
-    values, counts = np.unique(one, return_counts=True)
-    others, other_counts = np.unique(two, return_counts=True)
-    _, at, other_at = np.intersect1d(values, others, assume_unique=True, return_indices=True)
-    matches = float(np.dot(counts[at].astype(float), other_counts[other_at].astype(float)))
-    return matches / (len(one) * len(two))
 
 
 def _compared_share(
@@ -137,5 +122,5 @@ def _compared_share(
         seen = condition.seen_from(left.streams)
         one = left.rows.take(left.key_column(seen.left.position), mine)
         two = right.rows.take(right.key_column(seen.right.position), theirs)
-        good &= _COMPARED[seen.operator](one[:, None], two[None, :])
+        good &= compare_all(seen.operator, one, two)
     return float(good.mean())
