@@ -120,7 +120,7 @@ def test_the_command_lists_and_runs(capsys: pytest.CaptureFixture[str]) -> None:
     chosen = _options()
     assert chosen.run(chosen) == 0
     listed = capsys.readouterr().out
-    assert all(name in listed for name in command.EXPERIMENTS)
+    assert all(name in listed for name in command.STUDIES)
     chosen = _options("planners", "--streams", "3-4", "--graphs", "2")
     assert chosen.run(chosen) == 0
     shown = capsys.readouterr().out

@@ -20,10 +20,13 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from penstock.experiments.lab.experiment import Parameters, Row
 from penstock.experiments.random_graph import random_graph
 from penstock.experiments.text_table import heading, text_table
 from penstock.planning.bjtree_ordering import bjtree_ordering
+from penstock.planning.block import Cost
 from penstock.planning.jtree_finder import jtree_finder
 from penstock.planning.limits import Limits
 from penstock.planning.mjoin_ordering import mjoin_ordering
@@ -38,13 +41,15 @@ PLANNERS = ("two-layer", "state-selection", "state-removal")
 
 
 @dataclass
-class Row:
+class Findings:
     """What was found for one number of streams."""
 
     streams: int
     settings: int = 0
     seconds: dict[str, list[float]] = field(default_factory=dict)
     qualified: dict[str, int] = field(default_factory=dict)
+    costs: dict[str, list[Cost]] = field(default_factory=dict)
+    """Of the qualified plans that a planner found."""
     cpu_ratios: list[float] = field(default_factory=list)
     memory_ratios: list[float] = field(default_factory=list)
 
@@ -129,9 +134,9 @@ def measure(
     seed: int,
     with_finder: bool,
     clock: Callable[[], float] = time.process_time,
-) -> Row:
+) -> Findings:
     """All planners on ``graphs`` random graphs with ``count`` streams."""
-    row = Row(count, graphs)
+    row = Findings(count, graphs)
     for number in range(graphs):
         chance = random.Random(f"{seed} {count} {number}")
         graph = random_graph(chance, count)
@@ -158,6 +163,8 @@ def measure(
             found[name] = candidate if is_qualified(candidate.cost, limits) else None
         for name, each in found.items():
             row.count(name, each is not None)
+            if each is not None:
+                row.costs.setdefault(name, []).append(each.cost)
         by_paper = ("mjoin", "bjtree", "state-selection", "state-removal")
         row.count("paper", any(found[name] is not None for name in by_paper))
         if with_finder:
@@ -171,6 +178,39 @@ def measure(
             row.cpu_ratios.append(selected.cost.cpu / removed.cost.cpu)
             row.memory_ratios.append(selected.cost.memory / removed.cost.memory)
     return row
+
+
+def measure_streams(parameters: Parameters, seed: int) -> list[Row]:
+    """A point of Figures 13 and 14: a row for each planner, and one for each qualified plan."""
+    given: Any = parameters
+    row = measure(given["streams"], given["graphs"], seed, given["finder"])
+    names = (*PLANNERS, *(("jtree-finder",) if given["finder"] else ()))
+    found = {**row.qualified, "jtree-finder": row.qualified.get("exists", 0)}
+    rows: list[Row] = [
+        {
+            "kind": "planner",
+            "streams": row.streams,
+            "settings": row.settings,
+            "planner": name,
+            "mean_ms": row.mean_ms(name),
+            "most_ms": row.most_ms(name),
+            "qualified": found[name],
+            "exists": row.qualified.get("exists"),
+        }
+        for name in names
+    ]
+    rows += [
+        {
+            "kind": "plan",
+            "streams": row.streams,
+            "planner": name,
+            "cpu": cost.cpu,
+            "memory": cost.memory,
+        }
+        for name in PLANNERS[1:]
+        for cost in row.costs.get(name, [])
+    ]
+    return rows
 
 
 def scaled(costs: UnitCosts, factor: float) -> UnitCosts:

@@ -91,13 +91,14 @@ def run_engine(
     batch: float,
     seconds: float,
     clock: Clock = time.process_time,
+    plan: str | None = None,
 ) -> MeasuredRun:
-    """The engine, in pushes of ``batch`` seconds of event time."""
+    """The engine, in pushes of ``batch`` seconds of event time; by default, the setting's plan."""
     threads = pa.cpu_count()
     pa.set_cpu_count(1)
     try:
         engine = penstock.Engine(
-            setting.query, plan=setting.plan, feedback=ENGINE[feedback], join=join
+            setting.query, plan=plan or setting.plan, feedback=ENGINE[feedback], join=join
         )
         spent, memory, is_complete = 0.0, 0, True
         for tables in in_batches(setting.query, tuples, round(1000 * batch)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Literal
 
 import penstock
@@ -49,13 +50,28 @@ class Setting:
     def query(self) -> penstock.JoinGraph:
         return clique_query(self.streams, round(60_000 * self.window))
 
-    def tuples(self, hours: float, seed: int) -> list[Arrival]:
+    @property
+    def largest_of(self) -> dict[str, int]:
         """Left-deep plans have a selective stream: D, or C if there are three."""
         aliases = self.query.aliases
         largest = dict.fromkeys(aliases, self.largest)
         if self.shape == "left-deep":
             largest[aliases[min(3, self.streams - 1)]] *= 100
-        return arrivals(self.query, self.rate, 3600 * hours, largest, seed)
+        return largest
+
+    def tuples(self, hours: float, seed: int) -> list[Arrival]:
+        return arrivals(self.query, self.rate, 3600 * hours, self.largest_of, seed)
+
+    def statistics(self, pushes: float) -> penstock.Statistics:
+        """What the data is drawn from, for a planner; ``pushes`` are per second."""
+        largest = self.largest_of
+        return penstock.Statistics(
+            rates=dict.fromkeys(largest, self.rate),
+            selectivities={
+                (a, b): 1 / max(largest[a], largest[b]) for a, b in combinations(largest, 2)
+            },
+            pushes=pushes,
+        )
 
     def __str__(self) -> str:
         return (
