@@ -20,6 +20,7 @@ COMMANDS: tuple[list[str], ...] = (
     [],
     ["demo"],
     ["run"],
+    ["ui"],
     ["explain"],
     ["doctor"],
     ["bench"],

@@ -124,7 +124,7 @@ class Missing:
         """Make what is missing with one of ``values`` in the first of ``keys``."""
         key = keys[0]
         part = next(p for p in self._parts if key.stream in p.input.streams)
-        if part.bound <= part.input.rows.tail or len(values) == 0:
+        if part.bound <= part.input.rows.low or len(values) == 0:
             return
         index = part.indexes.get(key)
         if index is None:

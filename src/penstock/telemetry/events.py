@@ -131,8 +131,12 @@ _NAMES = {kind: name for name, kind in KINDS.items()}
 
 def to_json(event: Event) -> str:
     """``event`` as one line, without the end of the line."""
-    head = {"version": VERSION, "event": _NAMES[type(event)]}
-    return json.dumps(head | dataclasses.asdict(event), ensure_ascii=False)
+    return json.dumps(to_plain(event), ensure_ascii=False)
+
+
+def to_plain(event: Event) -> dict[str, Any]:
+    """``event`` as a plain object, as the log has it."""
+    return {"version": VERSION, "event": _NAMES[type(event)], **dataclasses.asdict(event)}
 
 
 def from_json(line: str) -> Event | None:

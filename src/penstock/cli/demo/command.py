@@ -9,6 +9,7 @@ from penstock.cli.run.command import add_run_options
 
 SECONDS = 30.0
 EMBEDDED_SECONDS = 12.0
+PAGE_SECONDS = 600.0
 
 
 def add_parser(commands: Any) -> None:
@@ -17,7 +18,8 @@ def add_parser(commands: Any) -> None:
         help="a live three-way join on generated streams",
         description="Join three generated streams of an auction house on Spark, live, and end "
         "with a summary. Events arrive out of order, and a few too late. Nothing stays behind.",
-        epilog="example: penstock demo --embedded --seconds 5 --plan '((bids auctions) persons)'",
+        epilog="example: penstock demo --ui, or "
+        "penstock demo --embedded --seconds 5 --plan '((bids auctions) persons)'",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
@@ -25,7 +27,7 @@ def add_parser(commands: Any) -> None:
         type=float,
         metavar="N",
         help="how long events come, once Spark is there "
-        f"(default: {SECONDS:g}; embedded: {EMBEDDED_SECONDS:g})",
+        f"(default: {SECONDS:g}; embedded: {EMBEDDED_SECONDS:g}; with --ui: {PAGE_SECONDS:g})",
     )
     length.add_argument("--rows", type=int, metavar="N", help="stop after N tuples instead")
     parser.add_argument(
@@ -51,12 +53,23 @@ def run(options: argparse.Namespace) -> int:
     seconds = options.seconds
     if seconds is None and options.rows is None:
         seconds = EMBEDDED_SECONDS if options.embedded else SECONDS
-    if options.embedded:
-        from penstock.cli.demo.run import run_demo
+        seconds = PAGE_SECONDS if options.ui else seconds
+    from rich.console import Console
 
-        run_demo(plan=options.plan, seed=options.seed, seconds=seconds, rows=options.rows)
-        return 0
-    from penstock.cli.demo.spark_demo import run_spark_demo
+    from penstock.cli.live_page import opened_page
 
-    length = (seconds, options.rows)
-    return run_spark_demo(options.plan, options.seed, *length, options.plain, options.spark_log)
+    console = Console(highlight=False)
+    with opened_page(options, console) as page:
+        if options.embedded:
+            from penstock.cli.demo.run import run_demo
+
+            run_demo(options.plan, options.seed, seconds, options.rows, console, page)
+            if page is not None:
+                page.stay(console)
+            return 0
+        from penstock.cli.demo.spark_demo import run_spark_demo
+
+        length = (seconds, options.rows)
+        return run_spark_demo(
+            options.plan, options.seed, *length, options.plain, options.spark_log, console, page
+        )

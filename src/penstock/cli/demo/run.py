@@ -7,9 +7,14 @@ import time
 from rich.console import Console
 
 import penstock
+from penstock.cli.demo.embedded_events import EmbeddedEvents
 from penstock.cli.demo.progress import Progress
 from penstock.cli.demo.streams import LATENESS, QUERY, SCHEMAS, AuctionHouse
 from penstock.cli.demo.view import LiveView, LogView, View
+from penstock.cli.live_page import LivePage
+
+_STEP = 0.05
+"""Seconds from one push to the next, with a page."""
 
 
 def run_demo(
@@ -18,8 +23,12 @@ def run_demo(
     seconds: float | None = None,
     rows: int | None = None,
     console: Console | None = None,
+    page: LivePage | None = None,
 ) -> Progress:
-    """Run for ``seconds``, or until ``rows`` tuples are in."""
+    """Run for ``seconds``, or until ``rows`` tuples are in; ``page`` shows the run.
+
+    Without a page the engine goes as fast as it can, with one it leaves room for the browser.
+    """
     query = penstock.parse(QUERY, schemas=SCHEMAS)
     _load_kernels(query, plan)
     engine = penstock.Engine(query, plan=plan, lateness=LATENESS)
@@ -27,6 +36,7 @@ def run_demo(
     console = console or Console(highlight=False)
     view: View = LiveView(console, engine) if console.is_terminal else LogView(console, engine)
     progress = Progress(engine)
+    events = EmbeddedEvents(engine, page) if page is not None else None
     with view:
         while True:
             batches = house.step()
@@ -35,10 +45,15 @@ def run_demo(
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             progress.note(batches, table, wall, cpu)
             view.show(progress)
+            if events is not None:
+                events.note(batches, table, cpu, progress)
+                time.sleep(max(0.0, _STEP - wall))
             if (seconds is not None and progress.elapsed >= seconds) or (
                 rows is not None and progress.rows >= rows
             ):
                 break
+    if events is not None:
+        events.end(progress)
     view.summarise(progress)
     return progress
 

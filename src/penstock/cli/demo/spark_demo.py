@@ -22,11 +22,13 @@ from rich.table import Table
 
 import penstock
 from penstock.cli.demo.streams import ABOUT, LATENESS, QUERY, SCHEMAS, AuctionHouse
+from penstock.cli.run.latest_results import LatestResults
 from penstock.cli.run.progress import Progress
 from penstock.cli.run.run_job import run_job
 from penstock.job import read_job
 
 if TYPE_CHECKING:
+    from penstock.cli.live_page import LivePage
     from penstock.spark.job_run import JobRun
 
 STEPS = 5
@@ -65,6 +67,7 @@ def run_spark_demo(
     plain: bool = False,
     spark_log: str | None = None,
     console: Console | None = None,
+    page: LivePage | None = None,
 ) -> int:
     """Run the demo; the exit code."""
     penstock.Engine(penstock.parse(QUERY, schemas=SCHEMAS), plan=plan)  # A wrong plan shows now.
@@ -74,7 +77,16 @@ def run_spark_demo(
         job = replace(job, file=None, spark={"spark.driver.memory": "1g"})
         arrivals = Arrivals(folder, AuctionHouse(seed), seconds, rows)
         latest = LatestResults(folder / "results")
-        code = run_job(job, plain, spark_log, console, latest.table, arrivals.tick)
+        code = run_job(
+            job,
+            plain,
+            spark_log,
+            console,
+            lambda: result_table(latest.rows()),
+            arrivals.tick,
+            page,
+            latest,
+        )
         if code == 0 and (plain or not console.is_terminal):
             for row in latest.rows()[-3:]:
                 line = f"{'a result':<12}" + ", ".join(map(str, row.values()))
@@ -149,39 +161,17 @@ class Arrivals:
         self.written += count
 
 
-class LatestResults:
-    """The newest rows of a folder of parquet files."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._seen: dict[Path, float] = {}
-        self._rows: list[dict[str, Any]] = []
-
-    def rows(self) -> list[dict[str, Any]]:
-        files = {file: file.stat().st_mtime for file in self._folder.glob("part-*.parquet")}
-        new = [file for file in files if file not in self._seen]
-        self._seen = files
-        for file in sorted(new, key=lambda each: files[each])[-2:]:
-            try:
-                table = pq.read_table(file)
-            except (OSError, pa.ArrowInvalid):
-                del self._seen[file]  # Spark is still writing it.
-                continue
-            tail = table.slice(max(0, len(table) - _SHOWN)).to_pylist()
-            self._rows = [*self._rows, *tail][-_SHOWN:]
-        return self._rows
-
-    def table(self) -> RenderableType | None:
-        rows = self.rows()
-        if not rows:
-            return None
-        table = Table(box=None, expand=True, pad_edge=False, show_header=False)
-        for style in ("dim", "bold", "", "", "green"):
-            table.add_column(style=style, justify="right" if style == "green" else "left")
-        for row in rows:
-            moment = f"{row['ts']:%H:%M:%S}.{row['ts'].microsecond // 1000:03d}"
-            table.add_row(moment, row["name"], row["city"], row["item"], f"{row['price']:,} €")
-        return table
+def result_table(rows: list[dict[str, Any]]) -> RenderableType | None:
+    """The newest of ``rows`` for the terminal."""
+    if not rows:
+        return None
+    table = Table(box=None, expand=True, pad_edge=False, show_header=False)
+    for style in ("dim", "bold", "", "", "green"):
+        table.add_column(style=style, justify="right" if style == "green" else "left")
+    for row in rows[-_SHOWN:]:
+        moment = f"{row['ts']:%H:%M:%S}.{row['ts'].microsecond // 1000:03d}"
+        table.add_row(moment, row["name"], row["city"], row["item"], f"{row['price']:,} €")
+    return table
 
 
 @contextmanager

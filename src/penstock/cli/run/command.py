@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from penstock.cli.live_page import add_page_options
+
 EPILOG = """\
 example: penstock run examples/auctions/job.toml
 
@@ -37,10 +39,19 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         choices=("error", "warn", "info", "debug"),
         help="show Spark's own messages on stderr, from this level on (default: info)",
     )
+    add_page_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from penstock.cli.live_page import opened_page
+    from penstock.cli.run.latest_results import LatestResults
     from penstock.cli.run.run_job import run_job
     from penstock.job import read_job
 
-    return run_job(read_job(options.job), plain=options.plain, spark_log=options.spark_log)
+    job = read_job(options.job)
+    console = Console(highlight=False)
+    with opened_page(options, console) as page:
+        results = LatestResults.of(job.sink) if page else None
+        return run_job(job, options.plain, options.spark_log, console, page=page, results=results)

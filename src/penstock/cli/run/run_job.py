@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -14,9 +15,11 @@ from rich.console import Console
 from penstock.cli.run.progress import Progress
 from penstock.cli.run.spark_start import SparkLog, started_spark
 from penstock.cli.run.view import Extra, LineView, LiveView, View, show_summary
-from penstock.telemetry import Failure
+from penstock.telemetry import Event, Failure
 
 if TYPE_CHECKING:
+    from penstock.cli.live_page import LivePage
+    from penstock.cli.run.latest_results import LatestResults
     from penstock.job import Job
     from penstock.spark.job_run import JobRun
 
@@ -35,8 +38,13 @@ def run_job(
     console: Console | None = None,
     extra: Extra | None = None,
     tick: Tick | None = None,
+    page: LivePage | None = None,
+    results: LatestResults | None = None,
 ) -> int:
-    """Run ``job`` until it ends; the exit code. ``tick`` is called a few times a second."""
+    """Run ``job`` until it ends; the exit code. ``tick`` is called a few times a second.
+
+    ``page`` shows the run, with the latest of ``results``, and stays until Ctrl-C.
+    """
     console = console or Console(highlight=False)
     is_live = console.is_terminal and not plain and spark_log is None
     with started_spark(job, console, spark_log) as (spark, log):
@@ -47,21 +55,39 @@ def run_job(
         view: View = LiveView(console, extra) if is_live else LineView(console)
         began = time.monotonic()
         with JobRun(prepare(job, spark)) as run, _asked_to_stop(run, view) as asked, view:
-            _watch(run, view, progress, tick)
+            _watch(run, view, progress, _Shown(page, results), tick)
         seconds = time.monotonic() - began
         more = _how_to_go_on(job, progress, asked)
         show_summary(console, progress, seconds, is_live, ("events", _log_of(run)), *more)
         if isinstance(progress.end, Failure):
             return _told_failure(run, log)
+    if page is not None and not asked:
+        page.stay(console)
     return 128 + asked[0] if asked else 0
 
 
-def _watch(run: JobRun, view: View, progress: Progress, tick: Tick | None) -> None:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the page of a run is told, if there is one."""
+
+    page: LivePage | None
+    results: LatestResults | None
+
+    def show(self, events: list[Event]) -> None:
+        if self.page is None or not events:
+            return
+        self.page.show(events)
+        if self.results is not None:
+            self.page.show_results(self.results.rows())
+
+
+def _watch(run: JobRun, view: View, progress: Progress, shown: _Shown, tick: Tick | None) -> None:
     events = [run.start()]
     while True:
         for event in events:
             progress.note(event)
         view.show(progress, events)
+        shown.show(events)
         if run.ended:
             return
         if tick is not None:

@@ -1,0 +1,162 @@
+"""The embedded demo as events: a micro-batch is what the engine did in a quarter of a second.
+
+So the page shows it as it shows a job on Spark with one cell. The engine is in this process, so
+that commands of the page can be carried out at once: to pin a plan is to go on with it, to undo is
+to go back to the plan before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+import penstock
+from penstock.cli.demo.progress import Progress
+from penstock.cli.demo.streams import ABOUT, QUERY, SCHEMAS
+from penstock.cli.live_page import LivePage
+from penstock.errors import PenstockError
+from penstock.telemetry import Batch, CellBatch, Start, Stop
+from penstock.telemetry.operator_batch import operator_batches
+
+EVERY = 0.25
+_RUN = "embedded"
+
+
+class EmbeddedEvents:
+    """Tells ``page`` what ``engine`` does, and the engine what the page asks for."""
+
+    def __init__(
+        self, engine: penstock.Engine, page: LivePage, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._engine = engine
+        self._page = page
+        self._clock = clock
+        self._before = engine.metrics()
+        self._began = self._first = clock()
+        self._batch = 0
+        self._rows: Counter[str] = Counter()
+        self._results = 0
+        self._cpu = 0.0
+        self._earlier: list[str] = []
+        """Plans to go back to."""
+        page.show(
+            [
+                Start(
+                    at=self._now(),
+                    run=_RUN,
+                    job=ABOUT,
+                    query=QUERY,
+                    plan=str(engine.plan),
+                    cells=1,
+                    placement="one engine, no Spark",
+                    sources=dict.fromkeys(SCHEMAS, "generated"),
+                    sink="this page",
+                    versions={"penstock": penstock.__version__},
+                    accepts=("pin", "undo"),
+                )
+            ]
+        )
+
+    def note(
+        self, batches: Mapping[str, pa.Table], table: pa.Table, cpu: float, progress: Progress
+    ) -> None:
+        """A push is done, which took ``cpu`` seconds."""
+        self._rows.update({name: len(batch) for name, batch in batches.items()})
+        self._results += len(table)
+        self._cpu += cpu
+        if self._clock() - self._began >= EVERY:
+            self._tell()
+            self._page.show_results(progress.latest)
+        for command in self._page.commands():
+            self._obey(command)
+
+    def end(self, progress: Progress) -> None:
+        """The demo is over."""
+        if self._rows:
+            self._tell()
+        seconds = round(self._clock() - self._first, 3)
+        self._page.show(
+            [
+                Stop(
+                    self._now(),
+                    _RUN,
+                    "finished",
+                    self._batch,
+                    progress.rows,
+                    progress.results,
+                    seconds,
+                )
+            ]
+        )
+
+    def _tell(self) -> None:
+        metrics, plan, now = self._engine.metrics(), str(self._engine.plan), self._clock()
+        late = {
+            name: each["late"] - self._before["sources"][name]["late"]
+            for name, each in metrics["sources"].items()
+        }
+        seconds = now - self._began
+        both: dict[str, Any] = {
+            "rows": dict(self._rows),
+            "results": self._results,
+            "late": late,
+            "state_bytes": metrics["state"]["bytes"],
+            "stored_bytes": 0,
+            "engine_seconds": self._cpu,
+        }
+        cell = CellBatch(cell=0, total_seconds=self._cpu, origin="live", plan=plan, **both)
+        operators = operator_batches(plan, self._before, metrics)
+        self._page.show(
+            [
+                Batch(
+                    at=_iso(self._began),
+                    run=_RUN,
+                    batch=self._batch,
+                    seconds=seconds,
+                    cells=(cell,),
+                    operators=operators,
+                    **both,
+                )
+            ]
+        )
+        self._batch += 1
+        self._before, self._began = metrics, now
+        self._rows.clear()
+        self._results, self._cpu = 0, 0.0
+
+    def _obey(self, command: Mapping[str, str]) -> None:
+        before = str(self._engine.plan)
+        undo = command["command"] == "undo"
+        if undo and not self._earlier:
+            self._say("refused", reason="there is no earlier plan to go back to")
+            return
+        wanted = self._earlier[-1] if undo else command["plan"]
+        try:
+            self._engine.migrate(wanted)
+        except PenstockError as error:
+            self._say("refused", reason=str(error), plan=wanted)
+            return
+        if undo:
+            self._earlier.pop()
+        elif wanted != before:
+            self._earlier.append(before)
+        reason = "undone from the page" if undo else "pinned from the page"
+        self._say("migration", reason=reason, before=before, plan=str(self._engine.plan))
+
+    def _say(self, kind: str, **fields: str) -> None:
+        self._page.show_plain(
+            {"version": 1, "event": kind, "at": self._now(), "run": _RUN, **fields}
+        )
+
+    def _now(self) -> str:
+        return _iso(self._clock())
+
+
+def _iso(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,85 @@
+"""The page beside a run in this process: ``--ui`` of ``penstock run`` and ``penstock demo``."""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from penstock.telemetry import Event
+    from penstock.ui.hub import Command, Hub
+    from penstock.ui.server import PageServer
+
+
+def add_page_options(parser: argparse.ArgumentParser) -> None:
+    """Options of every command that can show its run in a browser."""
+    parser.add_argument(
+        "--ui", action="store_true", help="show the run in a browser; the address is printed"
+    )
+    parser.add_argument(
+        "--ui-port", type=int, metavar="N", help="port of the page (default: a free one from 4747)"
+    )
+
+
+class LivePage:
+    """What a run tells its page, and what the page tells the run."""
+
+    def __init__(self, hub: Hub, server: PageServer, commands: queue.SimpleQueue[Command]) -> None:
+        self.server = server
+        self._hub = hub
+        self._commands = commands
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Show events of the run."""
+        from penstock.telemetry.events import to_plain
+
+        self._hub.note_all([to_plain(event) for event in events])
+
+    def show_plain(self, event: Mapping[str, Any]) -> None:
+        """Show an event that is a plain object already."""
+        self._hub.note(event)
+
+    def show_results(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Show the latest results."""
+        self._hub.note_sample(rows)
+
+    def commands(self) -> list[Command]:
+        """What the page has asked for since the last call."""
+        found = []
+        while not self._commands.empty():
+            found.append(self._commands.get())
+        return found
+
+    def stay(self, console: Console) -> None:
+        """Keep the page there until Ctrl-C."""
+        console.print(f"the page stays: {self.server.address}  (Ctrl-C ends it)", soft_wrap=True)
+        wait_for_ctrl_c()
+
+
+@contextmanager
+def opened_page(options: argparse.Namespace, console: Console) -> Iterator[LivePage | None]:
+    """The page of a run, if ``options`` ask for it; its address is printed."""
+    if not options.ui:
+        yield None
+        return
+    from penstock.ui.hub import Hub
+    from penstock.ui.server import PageServer
+
+    commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
+    hub = Hub(commands.put)
+    with PageServer(hub, port=options.ui_port) as server:
+        console.print(f"page: {server.address}", soft_wrap=True, highlight=False)
+        yield LivePage(hub, server, commands)
+
+
+def wait_for_ctrl_c() -> None:
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        return

@@ -1,0 +1,267 @@
+"""What the page knows about a run, made of its events and bounded whatever comes.
+
+Everything here has a fixed size: the past is a :class:`~penstock.ui.series.Series`, marks and plans
+are the latest so many, cells are summed up, texts are cut. So a page that is open for a week costs
+what one costs that is open for a minute. Events are plain objects as the log has them, also of
+kinds that are not known here: those become marks on the time line.
+
+Rates are per second of the clock on the wall, over the last few micro-batches and the time between
+them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from penstock.ui.cell_view import CellView
+from penstock.ui.decision import bounded, decision
+from penstock.ui.number import is_number, number
+from penstock.ui.plan_tree import plan_change, plan_trees
+from penstock.ui.series import Mark, Series
+
+DECISIONS = 400
+PLANS = 100
+SAMPLE = 20
+_RECENT = 5
+_LONGEST_VALUE = 200
+_COLUMNS = 24
+_OWN = ("plan", "streams", "cells")
+_FLOWS = ("made", "probes", "matches", "resumed", "avoided")
+"""Of these, events have the number of one micro-batch; the page has rates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How far a page has read."""
+
+    series: Mark = field(default_factory=Mark)
+    decision: int = 0
+    """The first mark that it has not got."""
+
+
+@dataclass(slots=True)
+class _Moment:
+    """One micro-batch among the last few."""
+
+    span: float
+    rows: Mapping[str, float]
+    operators: Sequence[Mapping[str, Any]]
+
+
+@dataclass
+class RunModel:
+    """The run so far; :meth:`note` takes one more event."""
+
+    start: dict[str, Any] = field(default_factory=dict)
+    status: str = "waiting"
+    totals: dict[str, float] = field(
+        default_factory=lambda: {"rows": 0, "results": 0, "late": 0, "batches": 0, "avoided": 0}
+    )
+    latest: dict[str, Any] = field(default_factory=dict)
+    sample: dict[str, Any] = field(default_factory=lambda: {"columns": [], "rows": []})
+
+    def __post_init__(self) -> None:
+        self.series = Series(
+            {
+                "seconds": "sum",
+                "rows": "sum",
+                "results": "sum",
+                "late": "sum",
+                "state_bytes": "max",
+                "engine_seconds": "sum",
+                "slowest": "max",
+                "asleep": "last",
+                "batches": "sum",
+            }
+        )
+        self.cells = CellView()
+        self.decisions: deque[dict[str, Any]] = deque(maxlen=DECISIONS)
+        self.plans: deque[dict[str, Any]] = deque(maxlen=PLANS)
+        self._recent: deque[_Moment] = deque(maxlen=_RECENT)
+        self._next_decision = 0
+        self._end: float | None = None
+        """When the last micro-batch ended."""
+
+    # -- events ------------------------------------------------------------------------------
+
+    def note(self, event: Mapping[str, Any]) -> None:
+        """One more event."""
+        kind = event.get("event")
+        at = _moment(event.get("at")) or self._end or 0.0
+        if kind == "batch":
+            self._note_batch(at, event)
+            return
+        if kind in ("start", "restart"):
+            self._note_start(at, event)
+        elif kind == "stop":
+            self.status = "stopped"
+        elif kind == "failure":
+            self.status = "failed"
+        self.decisions.append(decision(self._next_decision, at, event))
+        self._next_decision += 1
+
+    def note_sample(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """The latest results, as they are."""
+        shown = list(rows)[-SAMPLE:]
+        names = list(shown[-1])[:_COLUMNS] if shown else []
+        self.sample = {
+            "columns": [str(name)[:80] for name in names],
+            "rows": [[_cell_text(row.get(name)) for name in names] for row in shown],
+        }
+
+    def _note_start(self, at: float, event: Mapping[str, Any]) -> None:
+        self.start = {
+            name: bounded(value) for name, value in event.items() if name not in ("version",)
+        }
+        self.status = "running"
+        self._recent.clear()
+        self.cells.clear()
+        self._end = None
+        self._note_plan(at, str(event.get("plan", "")), str(event["event"]))
+
+    def _note_batch(self, at: float, event: Mapping[str, Any]) -> None:
+        seconds = number(event.get("seconds"))
+        end = at + seconds
+        span = seconds if self._end is None or end <= self._end else end - self._end
+        self._end = max(end, self._end or end)
+        rows = {str(name): number(count) for name, count in _items(event.get("rows"))}
+        operators = _objects(event.get("operators"))
+        numbers = {
+            "seconds": span,
+            "rows": sum(rows.values()),
+            "results": number(event.get("results")),
+            "late": sum(number(count) for _, count in _items(event.get("late"))),
+            "state_bytes": number(event.get("state_bytes")),
+            "engine_seconds": number(event.get("engine_seconds")),
+            "slowest": seconds,
+            "asleep": sum(number(each.get("asleep")) for each in operators),
+            "batches": 1,
+        }
+        self.series.add(at, numbers)
+        for name in ("rows", "results", "late", "batches"):
+            self.totals[name] += numbers[name]
+        self.totals["avoided"] += sum(number(each.get("avoided")) for each in operators)
+        self.latest = {"batch": number(event.get("batch")), **numbers}
+        self.latest["stored_bytes"] = number(event.get("stored_bytes"))
+        self._recent.append(_Moment(span, rows, operators))
+        self.cells.note(_objects(event.get("cells")))
+        self.status = "running"
+        plans = self.cells.plans
+        if plans:
+            self._note_plan(at, plans[0][0], "batch")
+
+    def _note_plan(self, at: float, plan: str, cause: str) -> None:
+        """``plan`` is what most cells run now."""
+        before = self.plans[-1]["plan"] if self.plans else None
+        if not plan or plan == before or (before is not None and plan == "auto"):
+            return
+        change = plan_change(before, plan) if before else {"kept": [], "dropped": [], "added": []}
+        entry = {"at": round(at, 3), "plan": plan[:500], "before": before, **change}
+        if self.plans and self.plans[-1]["plan"] == "auto":
+            self.plans[-1] = entry | {"before": None}
+            return
+        self.plans.append(entry | {"cause": cause})
+
+    # -- what the page gets ------------------------------------------------------------------
+
+    def told(self, seen: Seen) -> tuple[dict[str, Any], Seen]:
+        """What a page must know that has read up to ``seen``."""
+        points, mark = self.series.since(seen.series)
+        message = {
+            "whole": seen == Seen(),
+            "start": self.start,
+            "status": self.status,
+            "totals": self.totals,
+            "latest": self.latest,
+            "rates": self._rates(),
+            "trees": self._trees(),
+            "cells": self.cells.view(),
+            "plans": list(self.plans),
+            "sample": self.sample,
+            "series": points,
+            "decisions": [each for each in self.decisions if each["id"] >= seen.decision],
+        }
+        return message, Seen(mark, self._next_decision)
+
+    def _rates(self) -> dict[str, float]:
+        """Rows per second, by source, and results."""
+        spans = sum(moment.span for moment in self._recent)
+        sums: dict[str, float] = {}
+        for moment in self._recent:
+            for name, count in moment.rows.items():
+                sums[name] = sums.get(name, 0.0) + count
+        return {name: count / spans if spans > 0 else 0.0 for name, count in sums.items()}
+
+    def _trees(self) -> list[dict[str, Any]]:
+        """The plans that run, the one of most cells first, each with the numbers of its nodes."""
+        operators = self._recent[-1].operators if self._recent else ()
+        cells = dict(self.cells.plans)
+        plans = dict.fromkeys(str(each.get("plan", "")) for each in operators)
+        if not plans:
+            plans = dict.fromkeys(cells)
+        if not plans and self.plans:
+            plans = {self.plans[-1]["plan"]: None}
+        return [
+            {
+                "plan": plan,
+                "cells": cells.get(plan, 0),
+                "roots": plan_trees(plan),
+                "numbers": self._numbers_of(plan),
+            }
+            for plan in list(plans)[:8]
+        ]
+
+    def _numbers_of(self, plan: str) -> dict[str, dict[str, float]]:
+        """By node: what it holds now, and rates of what it does."""
+        spans = 0.0
+        flows: dict[str, dict[str, float]] = {}
+        levels: dict[str, dict[str, float]] = {}
+        for moment in self._recent:
+            mine = [each for each in moment.operators if each.get("plan") == plan]
+            spans += moment.span if mine else 0.0
+            for each in mine:
+                sums = flows.setdefault(str(each.get("streams")), {})
+                for name in _FLOWS:
+                    sums[name] = sums.get(name, 0.0) + number(each.get(name))
+        for each in self._recent[-1].operators if self._recent else ():
+            if each.get("plan") == plan:
+                levels[str(each.get("streams"))] = {
+                    str(name)[:40]: number(value)
+                    for name, value in list(each.items())[:24]
+                    if name not in (*_OWN, *_FLOWS) and is_number(value)
+                }
+        if not levels:
+            return {f"{{{name}}}": {"made": rate} for name, rate in self._rates().items()}
+        return {
+            streams: numbers
+            | {
+                name: float(f"{value / spans:.6g}") if spans > 0 else 0.0
+                for name, value in flows.get(streams, {}).items()
+            }
+            for streams, numbers in levels.items()
+        }
+
+
+def _items(value: Any) -> list[tuple[Any, Any]]:
+    return list(value.items()) if isinstance(value, Mapping) else []
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    found = value if isinstance(value, (list, tuple)) else ()
+    return [each for each in found if isinstance(each, Mapping)]
+
+
+def _moment(text: Any) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (TypeError, ValueError):
+        return None
+
+
+def _cell_text(value: Any) -> str:
+    text = "NULL" if value is None else str(value)
+    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"

@@ -1,0 +1,254 @@
+"""The server of the page: a few addresses, one stream of updates per page, nothing else.
+
+=============  ==================================================================================
+``/``          the page, ``page.js`` and ``page.css``
+``/stream``    server-sent events: everything first, then what changed, at most four times a second
+``/export``    the page as one file that needs nothing else
+``/command``   POST with the token: pin a plan, undo the last change
+=============  ==================================================================================
+
+Who can reach the port can look, as with Spark's own page; to change the query takes the token that
+was printed at the start. The token is behind the ``#`` of the address, which browsers do not send.
+Requests that came by a foreign name are refused (:mod:`penstock.ui.allowed_host`), as are commands
+that a page of another origin sent.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import socket
+import threading
+import time
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from penstock.errors import OptionError, PenstockError, PlanError
+from penstock.plan.notation import read
+from penstock.ui.allowed_host import host_is_allowed
+from penstock.ui.hub import Command, Hub
+from penstock.ui.model import Seen
+from penstock.ui.page import POLICY, exported_page, json_in_markup, live_page, script, style
+
+PORT = 4747
+_TRIED = 20
+_PAGES = 32
+"""So many pages may listen at once."""
+_PAUSE = 0.25
+_HEARTBEAT = 10.0
+_LARGEST_COMMAND = 16_384
+
+
+class PageServer:
+    """Serves ``hub`` on ``host`` and ``port``; without a port, on the first that is free.
+
+    Use it as a context: inside, it runs in threads of its own.
+    """
+
+    def __init__(self, hub: Hub, host: str = "127.0.0.1", port: int | None = None) -> None:
+        self.hub = hub
+        self.token = secrets.token_urlsafe(18)
+        self._host = host
+        self._server = _listening(host, port)
+        self._server.penstock = self
+        self._listeners = threading.BoundedSemaphore(_PAGES)
+
+    def __enter__(self) -> PageServer:
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.1,), name="penstock ui", daemon=True
+        ).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.hub.close()
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def address(self) -> str:
+        """The address for a browser, with the token."""
+        shown = "localhost" if self._host in ("127.0.0.1", "::1", "0.0.0.0", "::") else self._host
+        return f"http://{shown}:{self.port}/#token={self.token}"
+
+    def allows(self, host: str | None) -> bool:
+        return host_is_allowed(host, self._host)
+
+    def has_token(self, given: str | None) -> bool:
+        return given is not None and hmac.compare_digest(given.encode(), self.token.encode())
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+    penstock: PageServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that goes away in the middle is no news."""
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+    server_version = "penstock"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        if not self._is_ours():
+            return
+        path = self.path.partition("?")[0]
+        if path == "/":
+            self._answer(HTTPStatus.OK, "text/html; charset=utf-8", live_page())
+        elif path == "/page.js":
+            self._answer(HTTPStatus.OK, "text/javascript; charset=utf-8", script())
+        elif path == "/page.css":
+            self._answer(HTTPStatus.OK, "text/css; charset=utf-8", style())
+        elif path == "/export":
+            message, _ = self.server.penstock.hub.told(Seen())
+            self._answer(
+                HTTPStatus.OK,
+                "text/html; charset=utf-8",
+                exported_page(message),
+                {"Content-Disposition": 'attachment; filename="penstock.html"'},
+            )
+        elif path == "/stream":
+            self._stream()
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
+
+    def do_POST(self) -> None:
+        if not self._is_ours():
+            return
+        ours = self.server.penstock
+        if self.path != "/command":
+            self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
+        elif not self._is_same_origin():
+            self._refuse(HTTPStatus.FORBIDDEN, "commands come from the page itself")
+        elif not ours.has_token(self.headers.get("X-Penstock-Token")):
+            self._refuse(HTTPStatus.FORBIDDEN, "open the address that was printed at the start")
+        else:
+            try:
+                command = _command(self._body(), ours.hub.accepts)
+                ours.hub.send(command)
+            except PenstockError as error:
+                self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+            else:
+                self._answer(HTTPStatus.OK, "application/json", json.dumps({"sent": command}))
+
+    def _stream(self) -> None:
+        ours = self.server.penstock
+        if not ours._listeners.acquire(blocking=False):
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, f"{_PAGES} pages listen already")
+            return
+        try:
+            self.close_connection = True
+            self._head(HTTPStatus.OK, "text/event-stream", {"X-Accel-Buffering": "no"})
+            seen, version = Seen(), -1
+            while not ours.hub.closed:
+                now = ours.hub.wait(version, _HEARTBEAT)
+                if now == version:
+                    self.wfile.write(b":\n\n")
+                else:
+                    version = now
+                    message, seen = ours.hub.told(seen)
+                    self.wfile.write(f"data: {json_in_markup(message)}\n\n".encode())
+                self.wfile.flush()
+                time.sleep(_PAUSE)
+        except OSError:
+            pass  # The page has gone.
+        finally:
+            ours._listeners.release()
+
+    def _is_ours(self) -> bool:
+        if self.server.penstock.allows(self.headers.get("Host")):
+            return True
+        self._refuse(HTTPStatus.FORBIDDEN, "this server is not known by that name")
+        return False
+
+    def _is_same_origin(self) -> bool:
+        origin = self.headers.get("Origin")
+        return origin is None or origin == f"http://{self.headers.get('Host')}"
+
+    def _body(self) -> bytes:
+        try:
+            size = int(self.headers.get("Content-Length", ""))
+        except ValueError:
+            size = -1
+        if not 0 <= size <= _LARGEST_COMMAND:
+            self.close_connection = True
+            raise OptionError(f"a command has up to {_LARGEST_COMMAND} bytes, and says how many")
+        return self.rfile.read(size)
+
+    def _refuse(self, status: HTTPStatus, reason: str) -> None:
+        self.close_connection = True
+        self._answer(status, "text/plain; charset=utf-8", reason + "\n")
+
+    def _answer(
+        self, status: HTTPStatus, kind: str, text: str, more: dict[str, str] | None = None
+    ) -> None:
+        body = text.encode()
+        self._head(status, kind, {"Content-Length": str(len(body)), **(more or {})})
+        self.wfile.write(body)
+
+    def _head(self, status: HTTPStatus, kind: str, more: dict[str, str]) -> None:
+        self.send_response(status)
+        headers = {
+            "Content-Type": kind,
+            "Content-Security-Policy": POLICY,
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Cache-Control": "no-store",
+            **({"Connection": "close"} if self.close_connection else {}),
+            **more,
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """The terminal belongs to the run."""
+
+
+def _command(body: bytes, accepted: list[str]) -> Command:
+    """The command in ``body``; :class:`PenstockError` unless it is one that the run takes."""
+    try:
+        given = json.loads(body)
+        name = given["command"]
+    except (ValueError, KeyError, TypeError):
+        raise OptionError('a command is JSON: {"command": "pin", "plan": "((A B) C)"}') from None
+    if name not in accepted:
+        known = ", ".join(accepted) or "none"
+        raise OptionError(f"this run does not take the command {name!r}; it takes: {known}")
+    if name != "pin":
+        return {"command": name}
+    plan = given.get("plan")
+    if not isinstance(plan, str):
+        raise PlanError("pin needs a plan such as ((A B) C)")
+    read(plan)
+    return {"command": name, "plan": plan}
+
+
+def _listening(host: str, port: int | None) -> _Server:
+    kind = _Server6 if ":" in host else _Server
+    ports = range(PORT, PORT + _TRIED) if port is None else (port,)
+    problem: OSError | None = None
+    for each in ports:
+        try:
+            return kind((host, each), _Handler)
+        except OSError as error:
+            problem = error
+    raise OptionError(
+        f"cannot serve the page on {host}, port {ports[0]}: {problem}; "
+        "choose another one with --port"
+    )

@@ -1,0 +1,125 @@
+// The page: takes messages, each of which has everything but the past, and shows them.
+
+const message = {};
+let points = { at: [], columns: {} };
+let shownPlan = null;
+
+const token = tokenOfThisPage();
+const picture = new PlanPicture(byId("plan-picture"), byId("plan-detail"));
+const marks = new Marks(byId("marks"), byId("mark-detail"), (id) => {
+  timeLine.chosen = id;
+  timeLine.draw();
+});
+const timeLine = new TimeLine(byId("time-line"), byId("tip"), (id) => marks.choose(id));
+const plans = new Plans(byId("plans"), byId("commands"), token);
+
+function tokenOfThisPage() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  try {
+    if (given) sessionStorage.setItem("penstock-token", given);
+    return given || sessionStorage.getItem("penstock-token");
+  } catch (problem) {
+    return given;
+  }
+}
+
+function take(news) {
+  Object.assign(message, news);
+  takePoints(news.series);
+  marks.add(news.decisions, news.whole);
+  show();
+}
+
+function takePoints({ first, at, columns }) {
+  points.at = points.at.slice(0, first).concat(at);
+  for (const [name, values] of Object.entries(columns)) {
+    points.columns[name] = (points.columns[name] || []).slice(0, first).concat(values);
+  }
+}
+
+function show() {
+  const { start, status, totals, latest, rates, trees, sample, accepts } = message;
+  setText(byId("job"), start.job ? `· ${start.job}` : "");
+  document.title = start.job ? `${start.job} · Penstock` : "Penstock";
+  byId("status").className = `pill ${status}`;
+  setText(byId("status"), status);
+  setText(byId("query"), start.query || "");
+  showJob(start);
+  const perSecondOf = (name) => (latest.seconds > 0 ? latest[name] / latest.seconds : 0);
+  const rate = Object.values(rates).reduce((sum, each) => sum + each, 0);
+  showFacts([
+    ["rows", perSecond(rate)], ["results", perSecond(perSecondOf("results"))], ["rows in all", short(totals.rows)],
+    ["results in all", short(totals.results)], ["late, dropped", short(totals.late)], ["state", bytes(latest.state_bytes || 0)],
+    ["CPU in engines", share(perSecondOf("engine_seconds"))], ["micro-batch", span(latest.slowest || 0)],
+    ["partials avoided", short(totals.avoided)],
+  ]);
+  showPlan(trees, { made: perSecondOf("results"), results: totals.results });
+  timeLine.show(points, marks.all, start.limits || {}, start.cells || message.cells.count || 1);
+  showCells(message.cells);
+  plans.show(message.plans, accepts);
+  byId("results-none").hidden = sample.rows.length > 0;
+  showTable(byId("results-table"), sample.columns, [...sample.rows].reverse(), new Set(sample.columns.keys()));
+}
+
+function showJob(start) {
+  const { placement, sources, sink, versions, limits } = start;
+  const shape = JSON.stringify([placement, sources, sink, versions, limits]);
+  if (byId("job-facts").dataset.shape === shape) return;
+  byId("job-facts").dataset.shape = shape;
+  byId("job-facts").replaceChildren(...fieldList({ placement, sources, sink, limits, versions }).children);
+}
+
+function showFacts(facts) {
+  const list = byId("facts");
+  facts.forEach(([name, value], place) => {
+    let tile = list.children[place];
+    if (!tile) list.append((tile = element("div", {}, element("dt", {}, name), element("dd"))));
+    setText(tile.lastChild, value);
+  });
+}
+
+function showPlan(trees, outcome) {
+  const tabs = byId("plan-tabs");
+  if (!trees.some((tree) => tree.plan === shownPlan)) shownPlan = trees.length ? trees[0].plan : null;
+  const shape = JSON.stringify([trees.map((tree) => [tree.plan, tree.cells]), shownPlan]);
+  if (tabs.dataset.shape !== shape) {
+    tabs.dataset.shape = shape;
+    tabs.replaceChildren(...(trees.length < 2 ? [] : trees).map((tree) => element(
+      "button", { type: "button", role: "tab", class: "plan", "aria-selected": String(tree.plan === shownPlan), onclick: () => {
+        shownPlan = tree.plan;
+        show();
+      } }, `${tree.plan} · ${tree.cells} ${tree.cells === 1 ? "cell" : "cells"}`,
+    )));
+  }
+  const tree = trees.find((each) => each.plan === shownPlan) || { plan: "", roots: [], numbers: {} };
+  picture.show(tree, tree.numbers, outcome);
+}
+
+function listen() {
+  const source = new EventSource("stream");
+  source.onmessage = (event) => take(JSON.parse(event.data));
+  source.onerror = () => {
+    byId("status").className = "pill lost";
+    setText(byId("status"), "the page has lost the run");
+  };
+}
+
+byId("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+});
+
+let redraw = 0;
+addEventListener("resize", () => {
+  cancelAnimationFrame(redraw);
+  redraw = requestAnimationFrame(() => message.start && show());
+});
+
+const saved = byId("run");
+if (saved) {
+  byId("export").hidden = true;
+  take({ ...JSON.parse(saved.textContent), whole: true, accepts: [] });
+} else {
+  listen();
+}

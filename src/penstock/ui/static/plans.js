@@ -1,0 +1,51 @@
+// The history of plans, newest first: what each change kept, dropped and added; pin and undo.
+
+class Plans {
+  constructor(list, form, token) {
+    Object.assign(this, { list, form, token, shape: "" });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.send({ command: "pin", plan: byId("pin-plan").value.trim() });
+    });
+    byId("undo").addEventListener("click", () => this.send({ command: "undo" }));
+  }
+
+  show(plans, accepts) {
+    const may = accepts && this.token ? accepts : [];
+    this.form.hidden = !may.length;
+    byId("pin").disabled = !may.includes("pin");
+    byId("undo").hidden = !may.includes("undo");
+    const shape = JSON.stringify([plans.map((each) => [each.at, each.plan]), may]);
+    if (shape === this.shape) return;
+    this.shape = shape;
+    this.list.replaceChildren(...plans.map((each, place) => this.item(each, place === plans.length - 1, may)).reverse());
+  }
+
+  item(each, runs, may) {
+    const pin = may.includes("pin")
+      ? element("button", { type: "button", "aria-label": `Pin ${each.plan}`, onclick: () => this.send({ command: "pin", plan: each.plan }) }, "pin")
+      : null;
+    const chips = [["added", "+"], ["dropped", "−"], ["kept", "="]].flatMap(([kind, sign]) =>
+      (each[kind] || []).map((streams) => element("span", { class: `chip ${kind}` }, `${sign} ${streams}`)));
+    return element(
+      "li", {},
+      element("div", { class: "row" }, element("span", { class: "when" }, clockTime(each.at)), runs ? element("span", { class: "pill running" }, "runs") : null, pin),
+      element("div", { class: "plan" }, each.plan),
+      chips.length ? element("div", { class: "chips", "aria-label": "stored joins that came, went and stayed" }, ...chips) : null,
+    );
+  }
+
+  async send(command) {
+    const answer = byId("command-answer");
+    try {
+      const reply = await fetch("command", {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-Penstock-Token": this.token },
+        body: JSON.stringify(command),
+      });
+      setText(answer, reply.ok ? "sent; the run takes it up after its micro-batch" : await reply.text());
+    } catch (problem) {
+      setText(answer, "the run cannot be reached");
+    }
+  }
+}

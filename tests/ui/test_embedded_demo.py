@@ -1,0 +1,47 @@
+"""The embedded demo as events: the page knows what the engine knows, and can change its plan."""
+
+from __future__ import annotations
+
+import io
+import queue
+
+from rich.console import Console
+
+from penstock.cli.demo.run import run_demo
+from penstock.cli.live_page import LivePage
+from penstock.ui.hub import Command, Hub
+from penstock.ui.model import Seen
+from penstock.ui.server import PageServer
+
+
+def test_commands_change_the_plan_of_the_running_engine() -> None:
+    commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
+    hub = Hub(commands.put)
+    with PageServer(hub, port=0) as server:
+        for command in (
+            {"command": "undo"},
+            {"command": "pin", "plan": "((bids persons) auctions)"},
+            {"command": "pin", "plan": "((bids X) auctions)"},
+            {"command": "undo"},
+        ):
+            hub.send(command)
+        page = LivePage(hub, server, commands)
+        quiet = Console(file=io.StringIO())
+        progress = run_demo("((bids auctions) persons)", rows=60_000, console=quiet, page=page)
+    told, _ = hub.told(Seen())
+    assert told["totals"]["rows"] == progress.rows
+    assert told["totals"]["results"] == progress.results > 0
+    assert told["totals"]["late"] == progress.metrics["late"]
+    assert [each["kind"] for each in told["decisions"]] == [
+        "start",
+        "refused",
+        "migration",
+        "refused",
+        "migration",
+        "stop",
+    ]
+    assert "X" in told["decisions"][3]["fields"]["reason"]
+    assert told["decisions"][4]["fields"]["plan"] == "((bids auctions) persons)"
+    assert told["sample"]["columns"] == ["ts", "name", "city", "item", "price"]
+    numbers = told["trees"][0]["numbers"]
+    assert numbers["{persons}"]["rows"] == progress.metrics["state"]["windows"]["persons"]["rows"]
