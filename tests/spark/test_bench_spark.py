@@ -62,6 +62,7 @@ def test_a_wrong_answer_is_noticed(
     [
         (["--only", "flink"], "nothing is called 'flink'; choose from: penstock, spark hdfs"),
         (["--rows", "0"], "rows, batches and cores are 1 or more, not 0"),
+        (["--heap", "plenty"], "heap is a size such as 512m or 6g, not 'plenty'"),
         (["--json", "/no/such/folder/m.json"], "cannot write /no/such/folder/m.json"),
     ],
 )

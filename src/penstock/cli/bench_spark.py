@@ -5,6 +5,13 @@ whole tree (Python, JVM, Python workers): CPU seconds from the start of Spark to
 and the most memory at once, what processes share counted once. Of Spark's two state stores the
 faster one counts. Results are counted, and must be as many everywhere.
 
+Spark's own joins keep their state as Java objects, and how many CPU seconds they need depends on
+how much memory they are given. With Spark's default of 1 GB they take little, and collect garbage
+half of the time. So they get ``--heap``, by default a quarter of the machine's memory: what
+makes them fast. All else is as :func:`penstock.spark.session` sets it, except Java's compiler and
+collector, where they get what suits them (:mod:`penstock.spark.bench_run`). The archive of Java's
+classes, which both use, is made before anything is measured.
+
 The fixed cost of a micro-batch is measured on batches of a few rows, against a stateful Python
 query that does nothing: CPU time and wall time per batch, without the first batches.
 """
@@ -14,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -47,6 +55,11 @@ def add_parser(names: Any) -> None:
     bench.add_argument("--rows", type=int, metavar="N", help="tuples per stream (default: 1000000)")
     bench.add_argument("--batches", type=int, metavar="N", help="micro-batches (default: 20)")
     bench.add_argument("--cores", type=int, metavar="N", help="cores for Spark (default: 2)")
+    bench.add_argument(
+        "--heap",
+        metavar="SIZE",
+        help="Java's memory for Spark's own joins, such as 1g (default: a quarter of all)",
+    )
     bench.add_argument("--quick", action="store_true", help="50,000 tuples per stream, 5 batches")
     bench.add_argument(
         "--only", metavar="NAME,…", help=f"some of {', '.join(_NAMES)}, empty (default: all)"
@@ -63,6 +76,7 @@ class Settings:
     batches: int
     cores: int
     only: tuple[str, ...]
+    heap: str
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Settings:
@@ -75,7 +89,11 @@ class Settings:
         for number in (options.rows, options.batches, options.cores):
             if number is not None and number < 1:
                 raise OptionError(f"rows, batches and cores are 1 or more, not {number}")
+        heap = options.heap or f"{max(1 << 10, _machine_memory() >> 22)}m"
+        if not re.fullmatch(r"[1-9]\d*[mg]", heap):
+            raise OptionError(f"heap is a size such as 512m or 6g, not {heap!r}")
         return cls(
+            heap=heap,
             rows=options.rows or (50_000 if options.quick else 1_000_000),
             batches=options.batches or (5 if options.quick else 20),
             cores=options.cores or 2,
@@ -117,13 +135,17 @@ def _check_system(target: Path | None) -> None:
 def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
     from penstock.cli.bench.workloads import WORKLOADS
     from penstock.spark.bench_run import write_streams
+    from penstock.spark.class_archive import make_archive
 
+    print("penstock: making Java's class archive, once …", file=sys.stderr, flush=True)
+    make_archive()
     workload = replace(WORKLOADS["W1"], rows=settings.rows)
     small = replace(workload, rows=_SMALL_ROWS * _SMALL_BATCHES)
     columns = write_streams(workload.tables(), folder / "large", settings.batches)
     write_streams(small.tables(), folder / "small", _SMALL_BATCHES)
     order = {
         "master": f"local[{settings.cores},4]",
+        "heap": settings.heap,
         "columns": columns,
         "query": workload.query,
         "pairs": workload.pairs,
@@ -144,7 +166,14 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
         print(f"penstock: measuring {name} …", file=sys.stderr, flush=True)
         work = folder / name.replace(" ", "-")
         measured[name] = _watched(
-            {**order, "kind": kind, "store": store, "work": str(work), "folder": str(folder / data)}
+            {
+                **order,
+                "kind": kind,
+                "store": store,
+                "by_batch": data == "small",
+                "work": str(work),
+                "folder": str(folder / data),
+            }
         )
         print(
             f"penstock: {name}: {measured[name]['cpu_seconds']:.1f} CPU seconds",
@@ -152,6 +181,10 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
             flush=True,
         )
     return measured
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _watched(order: dict[str, Any]) -> dict[str, Any]:
@@ -189,7 +222,7 @@ def _print(settings: Settings, measured: dict[str, Any]) -> None:
     console = Console(highlight=False)
     table = Table(
         title=f"W1: 3 × {settings.rows:,} tuples, {settings.batches} micro-batches, "
-        f"{settings.cores} cores",
+        f"{settings.cores} cores, heap of Spark's joins {settings.heap}",
         title_justify="left",
         box=None,
         pad_edge=False,

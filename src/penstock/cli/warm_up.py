@@ -13,9 +13,12 @@ def add_parser(commands: Any) -> None:
         "warm-up",
         help="compile the kernels now, for example while an image is built",
         description="Compile the engine's kernels and keep them on disk, so that the first query "
-        "starts at once. Set NUMBA_CACHE_DIR to choose the place.",
-        epilog="example: penstock warm-up",
+        "starts at once. Set NUMBA_CACHE_DIR to choose the place. With --spark, also keep the "
+        "classes that Java loads for Spark, which takes a minute and 200 MB of the user's cache "
+        "folder; from then on Spark starts with a quarter less CPU time.",
+        epilog="example: penstock warm-up --spark",
     )
+    parser.add_argument("--spark", action="store_true", help="keep Java's classes as well")
     parser.set_defaults(run=run)
 
 
@@ -29,7 +32,23 @@ def run(options: argparse.Namespace) -> int:
         print(f"penstock: compiled {compiled} kernels in {seconds:.0f} s", file=sys.stderr)
     else:
         print("penstock: all kernels were compiled before", file=sys.stderr)
+    if options.spark:
+        _keep_classes()
     return 0
+
+
+def _keep_classes() -> None:
+    from penstock.cli.run.spark_start import need_spark, sign_of_life
+
+    need_spark()
+    from rich.console import Console
+
+    from penstock.spark.class_archive import make_archive
+
+    with sign_of_life(Console(stderr=True, highlight=False), "penstock: running Spark once"):
+        archive = make_archive()
+    said = f"Java's classes are in {archive}" if archive else "Java's classes were kept before"
+    print(f"penstock: {said}", file=sys.stderr)
 
 
 def _show(done: int, total: int) -> None:

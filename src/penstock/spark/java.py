@@ -118,7 +118,7 @@ def _wrapped(java: Path) -> Path:
 
 def kept_script(name: str, text: str) -> Path:
     """A script of our own in the user's cache folder, ready to run."""
-    script = _cache_folder() / name / "bin" / name
+    script = cache_folder() / name / "bin" / name
     if not script.is_file() or script.read_text() != text or not os.access(script, os.X_OK):
         script.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=script.parent, delete=False) as draft:
@@ -128,7 +128,7 @@ def kept_script(name: str, text: str) -> Path:
     return script
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     """A folder of this user that can be written and run from."""
     chosen = os.environ.get("XDG_CACHE_HOME")
     folder = (Path(chosen) if chosen else Path.home() / ".cache") / "penstock"
