@@ -112,7 +112,7 @@ def probe(
     n = keys.shape[0]
     last = np.uint64(out.shape[1] - 1)
     count = np.uint64(0)
-    seen = np.uint64(bound - tail)
+    seen = np.uint64(max(bound - tail, 0))
     walking = np.uint64(0)
     for start in range(0, n, GROUP):
         stop = min(start + GROUP, n)
@@ -166,7 +166,7 @@ def probe_keys(
     n = keys.shape[0]
     last = np.uint64(out.shape[1] - 1)
     count = np.uint64(0)
-    seen = np.uint64(bound - tail)
+    seen = np.uint64(max(bound - tail, 0))
     walking = np.uint64(0)
     for start in range(0, n, GROUP):
         stop = min(start + GROUP, n)
