@@ -1,17 +1,25 @@
 """The query of the kill tests as a program, so that there is a driver to kill.
 
 ``python kill_run.py FOLDER MASTER`` runs it on the files of FOLDER that are not yet read, and ends.
+With ``speculation`` behind it, Spark starts copies of slow tasks, and some are slow: the first
+attempt of a task in every third batch falls asleep when all its work is done.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 import penstock
 import penstock.spark
+from penstock.spark.cell_processor import CellProcessor
 
 STREAMS = ("A", "B", "C")
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])
@@ -28,8 +36,47 @@ def graph() -> penstock.JoinGraph:
     return penstock.parse(QUERY, schemas=dict.fromkeys(STREAMS, SCHEMA))
 
 
-def run(folder: Path, master: str) -> None:
-    spark = penstock.spark.session(master, spark__driver__memory="1g")
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "200ms",
+    "spark.speculation.quantile": "0.4",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.minTaskRuntime": "1s",
+    "spark.executor.memory": "700m",
+    "spark.sql.shuffle.partitions": "2",
+}
+_ASLEEP = 60.0
+
+
+def sleepy(folder: Path) -> type[CellProcessor]:
+    """A processor that leaves a file for each attempt that falls asleep, and for each copy."""
+
+    class Sleepy(CellProcessor):
+        def handleInputRows(  # noqa: N802
+            self,
+            key: Any,
+            rows: Iterator[Any],
+            timerValues: Any,  # noqa: N803
+        ) -> Iterator[Any]:
+            yield from super().handleInputRows(key, rows, timerValues)
+            context = TaskContext.get()
+            assert context is not None
+            name = f"{self._batch} {context.partitionId()}"
+            if context.attemptNumber():
+                (folder / f"copy {name}").touch()
+            elif self._batch % 3 == 2 and context.partitionId() == 0:
+                (folder / f"asleep {name}").touch()
+                time.sleep(_ASLEEP)
+
+    return Sleepy
+
+
+def run(folder: Path, master: str, speculation: bool = False) -> None:
+    options = SPECULATION if speculation else {}
+    if speculation:
+        module = importlib.import_module("penstock.spark.join")  # The package has the function.
+        module.CellProcessor = sleepy(folder)  # type: ignore[attr-defined]
+    spark = penstock.spark.session(master, **{"spark.driver.memory": "1g", **options})
     columns = ", ".join(f"{name} BIGINT" for name in SCHEMA.names)
     frames = {
         name: spark.readStream.schema(columns)
@@ -50,4 +97,4 @@ def run(folder: Path, master: str) -> None:
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), sys.argv[2])
+    run(Path(sys.argv[1]), sys.argv[2], "speculation" in sys.argv[3:])

@@ -111,11 +111,22 @@ def test_a_bug_in_a_cell_is_not_a_mistake_of_the_user() -> None:
         ("Job aborted\nCaused by: java.io.IOException: No space left\n\tat x", "IOException: No "
          "space left"),
         ("x\nValueError: 3 is odd\n\n\tat x.y(z)", "ValueError: 3 is odd"),
+        ("Worker: Traceback (most recent call last):\n  File x\nEOFError\n\tat x", "EOFError"),
         ("", "InputError"),
     ],
 )  # fmt: skip
 def test_one_line(text: str, line: str) -> None:
     assert one_line(InputError(text)) == line
+
+
+def test_the_cause_is_told_where_the_text_lacks_it() -> None:
+    errors = [
+        InputError("[TASK_WRITE_FAILED] Task failed while writing to file:/x. SQLSTATE: 58030"),
+        InputError("java.io.IOException: No space left on device"),
+    ]
+    errors[0]._cause = errors[1]  # type: ignore[attr-defined]
+    told = "Task failed while writing to file:/x: IOException: No space left on device"
+    assert one_line(errors[0]) == told
 
 
 def test_limits_and_policies_are_handed_to_the_engine(spark: SparkSession, tmp_path: Path) -> None:
@@ -124,3 +135,16 @@ def test_limits_and_policies_are_handed_to_the_engine(spark: SparkSession, tmp_p
     limits = penstock.Limits(cpu=0.5, memory=10**9)
     expected = {"feedback": "jit", "overload": "shed", "limits": limits}
     assert engine_options(case.job()) == expected
+
+
+def test_a_checkpoint_that_cannot_be_written(spark: SparkSession, tmp_path: Path) -> None:
+    """As on a disk that is full: found when the log is opened, and when the owner is noted."""
+    case = JobCase(tmp_path, spark).write(KINDS)
+    prepared = prepare(case.job(), spark)
+    log = prepared.job.event_log
+    assert log is not None
+    log.mkdir(parents=True)
+    with pytest.raises(InputError) as refused, JobRun(prepared):
+        pass
+    told = str(refused.value)
+    assert told == f"{case.file}: checkpoint: {log} cannot be written: Is a directory"

@@ -1,7 +1,7 @@
 """Processes of a running query are killed; the sink holds the oracle's results, each once.
 
-The long version kills ten times at random moments, workers, drivers and executors:
-``PENSTOCK_LONG=1 pytest tests/spark/test_kills.py``.
+The long version kills ten times at random moments, workers, drivers and executors, and lets Spark
+start copies of slow tasks: ``PENSTOCK_LONG=1 pytest tests/spark/test_kills.py``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import kill_run
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from two_hosts import two_hosts
 
 from penstock.spark import process_tree
 from penstock.testing import Oracle, difference
@@ -60,11 +61,11 @@ def write_streams(folder: Path, batches: int, seed: int) -> list[dict[str, pa.Ta
 class Running:
     """A driver in a process of its own; what it says goes to a file of ``folder``."""
 
-    def __init__(self, folder: Path, master: str = "local[2,8]") -> None:
+    def __init__(self, folder: Path, master: str = "local[2,8]", *more: str) -> None:
         self._folder = folder
         self._log = open(folder / "driver.log", "ab")  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(folder), master],
+            [sys.executable, str(PROGRAM), str(folder), master, *more],
             stdout=self._log,
             stderr=self._log,
         )
@@ -178,4 +179,18 @@ def test_a_killed_executor(tmp_path: Path) -> None:
     assert len(executors) == 2
     kill(executors[0])
     assert running.finish() == 0, (tmp_path / "driver.log").read_text()[-3_000:]
+    check(tmp_path, pushes)
+
+
+@long
+def test_copies_of_slow_tasks(tmp_path: Path) -> None:
+    """Speculation: the first attempt is done but for its end when a copy overtakes it."""
+    pushes = write_streams(tmp_path, 9, 4)
+    with two_hosts(tmp_path) as address:
+        running = Running(tmp_path, address, "speculation")
+        assert running.finish() == 0, (tmp_path / "driver.log").read_text()[-3_000:]
+    asleep = {file.name.removeprefix("asleep ") for file in tmp_path.glob("asleep *")}
+    copies = {file.name.removeprefix("copy ") for file in tmp_path.glob("copy *")}
+    assert len(asleep) >= 2
+    assert asleep <= copies
     check(tmp_path, pushes)

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from penstock.errors import CheckpointError
 from penstock.spark import engine_cache
 from penstock.spark.cell import CellSettings
 from penstock.spark.cell_history import CellHistory
@@ -73,9 +74,14 @@ class CellProcessor(StatefulProcessor):
         number = self._keys.index(int(key[0]))
         delivery = delivered(self._settings, rows)
         history = CellHistory(self._store(number), self._settings, number, self._fingerprint)
-        history.read()
-        live = engine_cache.take(self._run, number)
-        taken = history.take(delivery, live, secrets.token_hex(8))
+        try:
+            history.read()
+            live = engine_cache.take(self._run, number)
+            taken = history.take(delivery, live, secrets.token_hex(8))
+        except EOFError:  # Spark's state server dies of what it cannot write, without a word.
+            raise CheckpointError(
+                "Spark's state store does not answer any more; is the disk of the checkpoint full?"
+            ) from None
         engine_cache.put(self._run, number, taken.live)
         engine = taken.live.cell.engine
         report = CellReport(

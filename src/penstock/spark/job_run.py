@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
 import pyspark
@@ -26,7 +26,8 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 import penstock
-from penstock.errors import PenstockError
+from penstock.errors import InputError, PenstockError
+from penstock.job.job import Job
 from penstock.spark.checkpoint_owner import CheckpointOwner, last_batch
 from penstock.spark.listener import ProgressListener, batch_event
 from penstock.spark.prepared_job import PreparedJob
@@ -69,8 +70,10 @@ class JobRun:
         self._replicas = {n: replicas.get(streams[n].alias, 1) for n in self._sources}
 
     def __enter__(self) -> JobRun:
-        path = self.prepared.job.event_log
-        self._log = None if path is None else EventLog(path)
+        job = self.prepared.job
+        if job.event_log is not None:
+            with _writing(job):
+                self._log = EventLog(job.event_log)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,7 +96,8 @@ class JobRun:
         with blamed_on(f"{job.file or job.name}: sink"):
             self._query = start_sink(results, job)
         if CheckpointOwner.read(job.checkpoint) is None:
-            CheckpointOwner.of(prepared.query, prepared.cells).write(job.checkpoint)
+            with _writing(job):
+                CheckpointOwner.of(prepared.query, prepared.cells).write(job.checkpoint)
         start = Start(
             at=self._now(),
             run=str(self._query.runId),
@@ -190,3 +194,15 @@ class JobRun:
 
 def _given(limits: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in limits.items() if value is not None}
+
+
+@contextmanager
+def _writing(job: Job) -> Iterator[None]:
+    """What the file system refuses, a full disk say, is one line about the checkpoint."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{job.file or job.name}: checkpoint: {error.filename or job.checkpoint} cannot be "
+            f"written: {error.strerror or error}"
+        ) from None

@@ -1,8 +1,9 @@
 """The SparkSession of a job, and the packages that its formats need.
 
 Spark's connector for Kafka does not come with PySpark. A job that reads or writes Kafka gets it by
-its Maven name, in the version of PySpark, unless the job (``spark.jars.packages``, ``spark.jars``)
-or the environment (``PYSPARK_SUBMIT_ARGS``) names one, or it lies in Spark's folder of jars.
+its Maven name, unless the job (``spark.jars.packages``, ``spark.jars``) or the environment
+(``PYSPARK_SUBMIT_ARGS``) names one, or it lies in Spark's folder of jars. The version is the newest
+that is published and was tested with this Spark, which may be older than Spark itself.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ PACKAGES = "spark.jars.packages"
 CONNECTOR = "spark-sql-kafka-0-10"
 ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _SCALA = "2.13"
+_VERSION = "4.2.0"
 
 
 def job_session(job: Job, log_level: str = "ERROR") -> SparkSession:
@@ -41,7 +43,7 @@ def needed_packages(job: Job) -> list[str]:
     named = any(CONNECTOR in each for each in (*places, os.environ.get(ARGUMENTS, "")))
     if "kafka" not in formats or named or _is_installed(CONNECTOR):
         return []
-    return [f"org.apache.spark:{CONNECTOR}_{_SCALA}:{pyspark.__version__}"]
+    return [f"org.apache.spark:{CONNECTOR}_{_SCALA}:{_VERSION}"]
 
 
 def _is_installed(artifact: str) -> bool:

@@ -22,11 +22,12 @@ SPARK_ERRORS = (PySparkException, Py4JJavaError)
 
 _OURS = re.compile(r"penstock\.errors\.(\w+): (.+)")
 _PYTHON = re.compile(
-    r"^(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*(?:Error|Exception|Broken)): (.+)$", re.M
+    r"^(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*(?:Error|Exception|Broken))(?:: (.+))?$", re.M
 )
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?(\w+): (.+)$", re.M)
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
 _NAMED = re.compile(r"\[([A-Z_.0-9]+)\] ")
+_PACKAGE = re.compile(r"^(?:[a-z]\w*\.)+(?=\w+: )")
 _CONDITION = re.compile(r"^\[[A-Z_.0-9]+\] ")
 
 
@@ -66,9 +67,11 @@ def one_line(error: BaseException) -> str:
         found = pattern.findall(text)
         if found:
             name, message = found[-1]
-            return _tidy(f"{name}: {message}")
-    lines = [line for line in text.splitlines() if line.strip()]
-    return _tidy(lines[0]) if lines else type(error).__name__
+            return _tidy(f"{name}: {message}" if message else name)
+    first = _first_line(error)
+    root = _first_line(_root_cause(error))
+    root = _PACKAGE.sub("", root)
+    return first if root in first else f"{first.rstrip('.')}: {root}"
 
 
 def condition_of(error: BaseException) -> str:
@@ -77,6 +80,18 @@ def condition_of(error: BaseException) -> str:
         return error.getCondition() or ""
     found = _NAMED.search(str(error))
     return found[1] if found else ""
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """What it all began with: Spark's first sentence may say no more than what was not done."""
+    while (cause := getattr(error, "_cause", None)) is not None:
+        error = cause
+    return error
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return _tidy(lines[0]) if lines else type(error).__name__
 
 
 def _tidy(line: str) -> str:
