@@ -48,7 +48,7 @@ def add_parser(names: Any) -> None:
     bench.add_argument(
         "--cache",
         metavar="DIR",
-        help="where environments, inputs and measurements are kept (default: the user's cache)",
+        help="where environments and measurements are kept (default: the user's cache)",
     )
     bench.add_argument("--fresh", action="store_true", help="measure again what is known")
     bench.set_defaults(run=run)
@@ -56,13 +56,7 @@ def add_parser(names: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     _check_system()
-    from penstock.cli.bench.peers.peers_bench import (
-        PeersBench,
-        Settings,
-        forget_inputs,
-        say,
-        to_json,
-    )
+    from penstock.cli.bench.peers.peers_bench import PeersBench, Settings, say, to_json
     from penstock.cli.bench.peers.table import report
 
     settings = Settings.of(
@@ -83,10 +77,7 @@ def run(options: argparse.Namespace) -> int:
         settings.cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OptionError(f"cannot write {error.filename}: {error.strerror}") from None
-    try:
-        lines = PeersBench(settings).run()
-    finally:
-        forget_inputs(settings)
+    lines = PeersBench(settings).run()
     text = report(lines, settings, f"{datetime.now(UTC):%Y-%m-%d}")
     (output / "peers.md").write_text(text)
     (output / "peers.json").write_text(to_json(lines) + "\n")

@@ -26,21 +26,19 @@ def write_files(workload: Workload, form: str, folder: Path) -> dict[str, str]:
     paths = {stream: str(folder / f"{stream}{suffix}") for stream in workload.streams}
     if folder.is_dir():
         return paths
-    draft = folder.with_name(f"{folder.name}.draft")
     tables = workload.tables()
     if form == "parquet":
         from penstock.spark.bench_run import write_streams
 
-        write_streams(tables, draft, max(_BATCHES, workload.rows // _BATCH))
+        write_streams(tables, folder, max(_BATCHES, workload.rows // _BATCH))
     else:
-        draft.mkdir(parents=True)
+        folder.mkdir(parents=True)
         for stream, batch in tables.items():
             names = batch.schema.names
             header = {"csv": names, "csv-bare": [], "csv-tuple-id": ["tuple_id", *names[1:]]}[form]
-            with (draft / f"{stream}.csv").open("wb") as file:
+            with (folder / f"{stream}.csv").open("wb") as file:
                 if header:
                     file.write(f"{','.join(header)}\n".encode())
                 options = pyarrow.csv.WriteOptions(include_header=False)
                 pyarrow.csv.write_csv(pa.Table.from_batches([batch]), file, options)
-    draft.rename(folder)
     return paths

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -149,10 +148,15 @@ class PeersBench:
 
     def run(self) -> list[Line]:
         """Measure what is not known yet; the lines with their verdicts."""
+        with _scratch() as inputs:
+            self._measure(Path(inputs))
+        return self.lines
+
+    def _measure(self, inputs: Path) -> None:
         for number in range(self._settings.rounds):
             for line in self.lines:
                 began = time.monotonic()
-                outcome, known = self._outcome(line.case, line.peer, line.variant, number)
+                outcome, known = self._outcome(line.case, line.peer, line.variant, number, inputs)
                 line.rounds.append(outcome)
                 self._done += 1
                 if not known:
@@ -160,23 +164,24 @@ class PeersBench:
                     self._spent += time.monotonic() - began
                 self._progress(line, outcome, known)
         for case in self._settings.cases:
-            answer = self._answer(case)
+            answer = self._answer(case, inputs)
             if answer is not None:
                 for line in self.lines:
                     if line.case is case:
                         line.check(answer)
-        return self.lines
 
-    def _answer(self, case: Case) -> dict[str, Any] | None:
+    def _answer(self, case: Case, inputs: Path) -> dict[str, Any] | None:
         """What the reference finds, whether or not it is among the chosen peers."""
         for line in self.lines:
             if line.case is case and line.peer is self._reference and line.ended is None:
                 return line.rounds[0].told
         variant = self._reference.variants[0]
-        outcome, _ = self._outcome(case, self._reference, variant, 0)
+        outcome, _ = self._outcome(case, self._reference, variant, 0, inputs)
         return outcome.told if outcome.status == DONE else None
 
-    def _outcome(self, case: Case, peer: Peer, variant: str, number: int) -> tuple[Outcome, bool]:
+    def _outcome(
+        self, case: Case, peer: Peer, variant: str, number: int, inputs: Path
+    ) -> tuple[Outcome, bool]:
         """One run, or what an earlier one left behind; whether it was known."""
         key = key_of(case, peer, variant, self._settings.cores, number)
         known = None if self._settings.fresh else self._store.find(key)
@@ -185,8 +190,9 @@ class PeersBench:
         python = self._python_of(peer)
         if isinstance(python, PenstockError):
             return Outcome(reason=f"not installed: {python}"), False
-        with tempfile.TemporaryDirectory(prefix="penstock-peers-") as work:
-            outcome = self._run(case, peer, variant, python, Path(work))
+        with _scratch() as work:
+            orders = self._orders(case, peer, variant, inputs, Path(work))
+            outcome = self._run(peer, python, orders, Path(work))
         self._store.keep(key, outcome)
         return outcome, False
 
@@ -204,9 +210,11 @@ class PeersBench:
             self._pythons[peer.name] = python
         return self._pythons[peer.name]
 
-    def _run(self, case: Case, peer: Peer, variant: str, python: Path, work: Path) -> Outcome:
-        inputs = self._settings.cache / "inputs"
-        orders = {
+    def _orders(
+        self, case: Case, peer: Peer, variant: str, inputs: Path, work: Path
+    ) -> dict[str, Any]:
+        """What the script of ``peer`` is told; see ``scripts/hand_over.py``."""
+        return {
             name: {
                 "streams": _streams(part, peer.files, inputs),
                 "pairs": part.workload.pairs,
@@ -220,11 +228,13 @@ class PeersBench:
             }
             for name, part in (("rehearsal", case.rehearsal()), ("job", case))
         }
-        command = [str(python), str(peer.script)]
+
+    def _run(self, peer: Peer, python: Path, orders: dict[str, Any], work: Path) -> Outcome:
         try:
             environment = _environment(peer)
         except PenstockError as error:
             return Outcome(reason=str(error))
+        command = [str(python), str(peer.script)]
         return run_bounded(command, orders, self._settings.bounds, environment, work / "log")
 
     def _progress(self, line: Line, outcome: Outcome, known: bool) -> None:
@@ -243,6 +253,10 @@ class PeersBench:
 
 def say(text: str) -> None:
     print(f"penstock: {text}", file=sys.stderr, flush=True)
+
+
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="penstock-peers-", ignore_cleanup_errors=True)
 
 
 def _variants(case: Case, peer: Peer) -> Sequence[str]:
@@ -274,11 +288,6 @@ def _environment(peer: Peer) -> dict[str, str]:
 
         values["JAVA_HOME"] = str(find_java(values).home)
     return values
-
-
-def forget_inputs(settings: Settings) -> None:
-    """The input files can be made again."""
-    shutil.rmtree(settings.cache / "inputs", ignore_errors=True)
 
 
 def to_json(lines: Sequence[Line]) -> str:
