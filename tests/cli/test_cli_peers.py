@@ -50,7 +50,6 @@ FAKES = {
     "noisy": f"print('nothing'); os.write(1, b'no answer'); return {ANSWER}",
     "wrong-count": "return {'results': 6, 'sums': {'A': 70, 'B': 7}}",
     "wrong-sums": "return {'results': 7, 'sums': {'A': 71, 'B': 7}}",
-    "slow-later": f"if order['job']: time.sleep(600)\n    return {ANSWER}",
     "large": f"held = b'x' * 400_000_000; time.sleep(600); return {ANSWER}",
 }
 
@@ -73,7 +72,7 @@ def fake(tmp_path: Path) -> Callable[[str], Peer]:
                     {FAKES[name]}
 
                 serve(join)
-            """).replace("order['job']", "'job' in order['work']")
+            """)
         )
         return Peer(name, name.title(), script, ("written",), None)
 
@@ -140,8 +139,8 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: P
         "time.sleep(600)\n"
     )
     hanging = Peer("hanging", "Hanging", script, ("written",), None)
-    outcome = run_fake(hanging, tmp_path, Bounds(seconds=2, memory=AMPLE.memory))
-    assert (outcome.status, outcome.reason) == (TOO_LONG, "more than 2 s")
+    outcome = run_fake(hanging, tmp_path, Bounds(seconds=4, memory=AMPLE.memory))
+    assert (outcome.status, outcome.reason) == (TOO_LONG, "more than 4 s")
     child = int((tmp_path / "child").read_text())
     assert _ends(child)
 
@@ -385,9 +384,10 @@ def test_files_have_the_same_rows_in_every_format(tmp_path: Path) -> None:
 def test_penstock_and_duckdb_agree(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     here = replace(PEERS["duckdb"], requirements=None)
-    chosen = replace(settings(tmp_path, here, PEERS["penstock"]), cases=(tiny("skew"),))
+    own = replace(PEERS["penstock"], variants=("better",))
+    chosen = replace(settings(tmp_path, here, own), cases=(tiny("skew"),))
     lines = PeersBench(chosen, reference=here).run()
-    assert [line.wrong for line in lines] == ["", "", ""]
+    assert [line.wrong for line in lines] == ["", ""]
     assert all(line.ended is None and line.checked for line in lines)
     assert lines[0].told("results") > 0
     assert lines[1].told("state_bytes") > 0

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 COLOURS = {"penstock": "#1b6ca8", "streaming": "#c9782b", "offline": "#9a9a9a"}
 _LEAST = 0.01
+_ACROSS = 3
+"""Panels beside each other."""
 
 
 def plot(lines: Sequence[Line], file: Path) -> None:
@@ -28,16 +30,20 @@ def plot(lines: Sequence[Line], file: Path) -> None:
 
     names = list(dict.fromkeys(line.case.name for line in lines))
     labels = list(dict.fromkeys(_label(line) for line in lines))
+    across = min(_ACROSS, len(names))
+    down = -(-len(names) // across)
     figure, axes = pyplot.subplots(
-        1,
-        len(names),
-        figsize=(2.2 + 2.1 * len(names), 1.2 + 0.27 * len(labels)),
+        down,
+        across,
+        figsize=(2.2 + 2.6 * across, 0.6 + down * (0.8 + 0.2 * len(labels))),
         sharey=True,
         squeeze=False,
         layout="constrained",
     )
     most = max((o.cpu for line in lines for o in line.rounds), default=1.0)
-    for panel, name in zip(axes[0], names, strict=True):
+    for panel in axes.flat[len(names) :]:
+        panel.set_visible(False)
+    for panel, name in zip(axes.flat, names, strict=False):
         panel.set_xscale("log")
         for line in lines:
             if line.case.name == name:

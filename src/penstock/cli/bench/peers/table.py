@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import penstock
+from penstock.cli.bench.machine import processor
 
 if TYPE_CHECKING:
     from penstock.cli.bench.peers.peers_bench import Line, Settings
@@ -66,9 +65,9 @@ def report(lines: Sequence[Line], settings: Settings, day: str) -> str:
             "",
             *notes,
             "",
-            f"{day}, {_machine()}, {settings.cores} thread(s) each, rounds: {settings.rounds}, at "
-            f"most {bounds.seconds:.0f} s and {bounds.memory / 1e9:.3g} GB per run. "
-            f"Versions: {', '.join(_versions(settings))}.",
+            f"{day}, {processor()}, {os.cpu_count()} cores, {settings.cores} thread(s) each, "
+            f"rounds: {settings.rounds}, at most {bounds.seconds:.0f} s and "
+            f"{bounds.memory / 1e9:.3g} GB per run. Versions: {', '.join(_versions(settings))}.",
             "",
         ]
     )
@@ -124,13 +123,3 @@ def _versions(settings: Settings) -> list[str]:
             first, *_ = peer.requirements.read_text().splitlines()
             versions.append(first.replace("==", " "))
     return versions
-
-
-def _machine() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    processor = names[0] if names else platform.processor()
-    return f"{processor or platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
