@@ -1,4 +1,4 @@
-"""``penstock bench``: lists the benchmarks; ``penstock bench engine`` and ``spark`` run one."""
+"""``penstock bench``: lists the benchmarks; ``engine``, ``spark`` and ``peers`` run one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from penstock.cli import bench_spark
+from penstock.cli.bench.peers import command as bench_peers
 from penstock.errors import OptionError
 
 
@@ -55,6 +56,7 @@ def add_parser(commands: Any) -> None:
     engine.add_argument("--markdown", action="store_true", help="print a table for a document")
     engine.set_defaults(run=run_engine_bench)
     bench_spark.add_parser(names)
+    bench_peers.add_parser(names)
 
 
 def run_list(options: argparse.Namespace) -> int:
@@ -76,6 +78,7 @@ def run_list(options: argparse.Namespace) -> int:
     console.print("[bold]penstock bench engine[/] — the embedded engine against DuckDB offline\n")
     console.print(table)
     console.print("\n[bold]penstock bench spark[/] — W1 on Spark, against Spark's own joins")
+    console.print("[bold]penstock bench peers[/] — the same joins on other engines")
     console.print("\npenstock bench engine --help shows the options.")
     return 0
 

@@ -26,6 +26,7 @@ import numpy as np
 import penstock
 from penstock.cli.bench.duckdb_run import FORMS, INPUTS
 from penstock.cli.bench.engine_run import FILLING
+from penstock.cli.bench.machine import processor
 from penstock.cli.bench.measure import measure
 from penstock.cli.bench.report import markdown, print_report
 from penstock.cli.bench.workloads import SEED, WORKLOADS, Workload
@@ -273,7 +274,7 @@ class EngineBench:
             "libraries": _versions(),
             "machine": {
                 "system": platform.system(),
-                "processor": _processor(),
+                "processor": processor(),
                 "cores": os.cpu_count(),
             },
             "seed": SEED,
@@ -338,12 +339,3 @@ def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
     return {name: version(name) for name in ("duckdb", "numba", "numpy", "pyarrow")}
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
