@@ -105,7 +105,7 @@ def _jit(x: float, varied: str, ref: int, ours: int, memory: int = 50) -> list[R
     }  # fmt: skip
     return [
         {**common, "form": "REF", "comparisons": ref, "memory": 100},
-        {**common, "form": "JIT", "comparisons": ours, "memory": memory},
+        {**common, "form": "JIT, exact", "comparisons": ours, "memory": memory},
     ]
 
 
@@ -165,12 +165,17 @@ def test_verdicts_on_jit(number: int, good: Values, mixed: Values, bad: Values) 
 def test_runs_that_were_stopped_are_not_compared() -> None:
     rows = [{**row, "complete": False} for row in _jit(10, "window", 100, 1)]
     assert BY_NAME["jit-10"].judge(rows).standing == "not measured"
-    assert jit.ratios(rows, "window", "literal", "JIT", "comparisons") == []
+    assert jit.ratios(rows, "window", "literal", "JIT, exact", "comparisons") == []
 
 
 def test_exactness_goes_both_ways() -> None:
     def judged(published: int) -> str:
-        found = {"REF": 10, "JIT as published": published, "JIT": 10, "engine, asked first": 10}
+        found = {
+            "REF": 10,
+            "JIT as published": published,
+            "JIT, exact": 10,
+            "engine, asked first": 10,
+        }
         return jit.lost_verdict(
             [{"largest": 4, "form": form, "results": count} for form, count in found.items()]
         ).standing

@@ -169,8 +169,8 @@ def ratios(rows: Rows, varied: str, system: str, form: str, column: str) -> Curv
 def verdict(rows: Rows, number: int) -> Verdict:
     """Judged is the exact form of the algorithm; what it loses as published is told."""
     _, varied, _ = FIGURES[number]
-    work = ratios(rows, varied, "literal", "JIT", "comparisons")
-    memory = ratios(rows, varied, "literal", "JIT", "memory")
+    work = ratios(rows, varied, "literal", "JIT, exact", "comparisons")
+    memory = ratios(rows, varied, "literal", "JIT, exact", "memory")
     if not work or not memory:
         return judge([], "")
     checks = CHECKS[number](rows, work, memory)
@@ -231,7 +231,7 @@ def _slower_growth(rows: Rows, work: Curve, memory: Curve) -> list[bool]:
 def _falling(rows: Rows, work: Curve, memory: Curve) -> list[bool]:
     """Both fall; with more than 200 values, JIT by less than a third."""
     reference = _costs(rows, "largest", "REF", "comparisons")
-    ours = _costs(rows, "largest", "JIT", "comparisons")
+    ours = _costs(rows, "largest", "JIT, exact", "comparisons")
     stable = [cost for x, cost in ours if x >= BUSHY.largest]
     return [
         reference[-1][1] < reference[0][1],
@@ -247,7 +247,7 @@ def _handles_low_selectivity(rows: Rows, work: Curve, memory: Curve) -> list[boo
         costs = dict(_costs(rows, "largest", form, "comparisons"))
         return costs[min(costs)] / costs[max(costs)]
 
-    return [rise("REF") > 4 / 3, rise("JIT") < rise("REF"), all(r > CLEAR for _, r in work)]
+    return [rise("REF") > 4 / 3, rise("JIT, exact") < rise("REF"), all(r > CLEAR for _, r in work)]
 
 
 CHECKS: dict[int, Callable[[Rows, Curve, Curve], list[bool]]] = {
@@ -314,7 +314,7 @@ def lost_chart(rows: Rows) -> Chart:
 def lost_verdict(rows: Rows) -> Verdict:
     total = _sum(rows, "REF")
     published, exact, engine = (
-        _sum(rows, form) for form in ("JIT as published", "JIT", "engine, asked first")
+        _sum(rows, form) for form in ("JIT as published", "JIT, exact", "engine, asked first")
     )
     lost = per_cent((total - published) / total if total else None)
     return judge(

@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from penstock.errors import OptionError
-from penstock.experiments.figures import jaqpot, jit, jtree
+from penstock.experiments.figures import jaqpot, jit, jtree, together
 from penstock.experiments.lab.experiment import Experiment
 
-EXPERIMENTS: Sequence[Experiment] = (*jit.EXPERIMENTS, *jtree.EXPERIMENTS, *jaqpot.EXPERIMENTS)
+EXPERIMENTS: Sequence[Experiment] = (
+    *jit.EXPERIMENTS,
+    *jtree.EXPERIMENTS,
+    *jaqpot.EXPERIMENTS,
+    *together.EXPERIMENTS,
+)
 
 
 def find(names: str, known: Sequence[Experiment] = EXPERIMENTS) -> list[Experiment]:

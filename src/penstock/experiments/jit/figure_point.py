@@ -19,7 +19,7 @@ from penstock.experiments.lab.experiment import Parameters, Row
 LITERAL = {
     "off": "REF",
     "as published": "JIT as published",
-    "jit": "JIT",
+    "jit": "JIT, exact",
     "bloom": "JIT, Bloom filter",
     "∅ only": "DOE",
 }
@@ -111,7 +111,11 @@ def measure_lost(parameters: Parameters, seed: int) -> list[Row]:
     tuples = setting.tuples(given["hours"], seed)
     runs = {
         name: run_literal(setting, tuples, form, given["seconds"]).results
-        for form, name in (("off", "REF"), ("as published", "JIT as published"), ("jit", "JIT"))
+        for form, name in (
+            ("off", "REF"),
+            ("as published", "JIT as published"),
+            ("jit", "JIT, exact"),
+        )
     }
     engine = run_engine(setting, tuples, "jit", "hash", 1.0, given["seconds"])
     runs["engine, asked first"] = engine.results

@@ -30,6 +30,8 @@ COLOURS = (
 MARKERS = "osD^vPX*"
 WIDTH, HEIGHT, LEGEND = 3.6, 2.7, 0.22
 """Inches of a panel, and of a line of the legend."""
+FEW = 6
+"""Values of x that are marked one by one."""
 
 _STYLE: Any = {
     "font.size": 8.5,
@@ -99,6 +101,9 @@ def _panel(axes: Axes, panel: Panel, looks: dict[str, tuple[str, str]]) -> dict[
     for number, each in enumerate(panel.series):
         colour, marker = looks[each.label]
         handles[each.label] = _draw(axes, panel, each, number, colour, marker)
+    ticks = sorted({x for each in panel.series for x in each.x})
+    if panel.kind == "lines" and len(ticks) <= FEW and not panel.log_x:
+        axes.set_xticks(ticks)
     if panel.categories:
         axes.set_xticks(range(len(panel.categories)), panel.categories)
         axes.grid(visible=False, axis="x")
