@@ -19,13 +19,16 @@ SEARCHING = $(shell grep -rlE --include='test_*.py' 'hypothesis|testing.generato
 PLAIN = $(filter-out $(SEARCHING),$(shell find tests -name 'test_*.py' | sort))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench install lock clean
+.PHONY: help demo ui test lint bench docs install lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(COMPILED) ## a live join of three streams on Spark, about a minute (ARGS=--embedded: no Spark)
 	@$(BIN)/penstock demo $(ARGS)
+
+ui: $(COMPILED) ## the same, live in a browser: open the address that it prints
+	@$(BIN)/penstock demo --ui $(ARGS)
 
 test: lint $(COMPILED) ## linters and types, then all tests
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS) $(PLAIN) $(SEARCHING)
@@ -38,6 +41,10 @@ lint: $(INSTALLED) ## ruff, mypy and the import rules
 
 bench: $(COMPILED) ## the engine against DuckDB, a few minutes (ARGS=--quick: about a minute)
 	$(BIN)/penstock bench engine $(ARGS)
+
+docs: $(INSTALLED) ## the documentation into build/site; links and names are checked
+	$(BIN)/python -m penstock.cli.reference > docs/reference/cli.md
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 install: $(COMPILED) ## everything into .venv, kernels compiled
 

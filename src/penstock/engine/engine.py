@@ -242,6 +242,12 @@ class Engine:
         self._catch_up()
         return measure(self._counters, self._trees, self._output, self._clock, self.query)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the plan, and what its parts hold and did."""
+        from penstock.explain.html import metrics_html
+
+        return metrics_html(self._plan, self.metrics())
+
     def statistics(self) -> Statistics:
         """What the windows and states say about the streams: for :func:`penstock.plan`."""
         self._catch_up()

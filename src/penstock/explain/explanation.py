@@ -97,6 +97,12 @@ class Explanation:
             yield from root.walk()
         yield self.output
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from penstock.explain.html import explanation_html
+
+        return explanation_html(self)
+
 
 def explain(
     problem: Problem,

@@ -83,6 +83,12 @@ class Plan:
 
         return write(self)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from penstock.plan.picture import plan_svg
+
+        return plan_svg(self)
+
     def check(self, graph: JoinGraph) -> None:
         """Raise :class:`PlanError` unless every stream of ``graph`` occurs exactly once."""
         _check_block(self.root, graph)

@@ -12,7 +12,7 @@ them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -49,6 +49,7 @@ class _Moment:
 
     span: float
     rows: Mapping[str, float]
+    results: float
     operators: Sequence[Mapping[str, Any]]
 
 
@@ -147,7 +148,7 @@ class RunModel:
         self.totals["avoided"] += sum(number(each.get("avoided")) for each in operators)
         self.latest = {"batch": number(event.get("batch")), **numbers}
         self.latest["stored_bytes"] = number(event.get("stored_bytes"))
-        self._recent.append(_Moment(span, rows, operators))
+        self._recent.append(_Moment(span, rows, numbers["results"], operators))
         self.cells.note(_objects(event.get("cells")))
         self.status = "running"
         plans = self.cells.plans
@@ -178,6 +179,7 @@ class RunModel:
             "totals": self.totals,
             "latest": self.latest,
             "rates": self._rates(),
+            "result_rate": self._per_second(moment.results for moment in self._recent),
             "trees": self._trees(),
             "cells": self.cells.view(),
             "plans": list(self.plans),
@@ -188,13 +190,17 @@ class RunModel:
         return message, Seen(mark, self._next_decision)
 
     def _rates(self) -> dict[str, float]:
-        """Rows per second, by source, and results."""
+        """Rows per second, by source."""
+        names = dict.fromkeys(name for moment in self._recent for name in moment.rows)
+        return {
+            name: self._per_second(moment.rows.get(name, 0.0) for moment in self._recent)
+            for name in names
+        }
+
+    def _per_second(self, counts: Iterable[float]) -> float:
+        """What was counted in the last micro-batches, per second of them."""
         spans = sum(moment.span for moment in self._recent)
-        sums: dict[str, float] = {}
-        for moment in self._recent:
-            for name, count in moment.rows.items():
-                sums[name] = sums.get(name, 0.0) + count
-        return {name: count / spans if spans > 0 else 0.0 for name, count in sums.items()}
+        return sum(counts) / spans if spans > 0 else 0.0
 
     def _trees(self) -> list[dict[str, Any]]:
         """The plans that run, the one of most cells first, each with the numbers of its nodes."""
@@ -264,4 +270,6 @@ def _moment(text: Any) -> float | None:
 
 def _cell_text(value: Any) -> str:
     text = "NULL" if value is None else str(value)
+    if isinstance(value, datetime):
+        text = text.removesuffix("000") if value.microsecond else text
     return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"

@@ -48,12 +48,12 @@ function show() {
   const perSecondOf = (name) => (latest.seconds > 0 ? latest[name] / latest.seconds : 0);
   const rate = Object.values(rates).reduce((sum, each) => sum + each, 0);
   showFacts([
-    ["rows", perSecond(rate)], ["results", perSecond(perSecondOf("results"))], ["rows in all", short(totals.rows)],
+    ["rows", perSecond(rate)], ["results", perSecond(message.result_rate)], ["rows in all", short(totals.rows)],
     ["results in all", short(totals.results)], ["late, dropped", short(totals.late)], ["state", bytes(latest.state_bytes || 0)],
     ["CPU in engines", share(perSecondOf("engine_seconds"))], ["micro-batch", span(latest.slowest || 0)],
     ["partials avoided", short(totals.avoided)],
   ]);
-  showPlan(trees, { made: perSecondOf("results"), results: totals.results });
+  showPlan(trees, { made: message.result_rate, results: totals.results });
   timeLine.show(points, marks.all, start.limits || {}, start.cells || message.cells.count || 1);
   showCells(message.cells);
   plans.show(message.plans, accepts);

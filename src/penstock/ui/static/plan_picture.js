@@ -1,7 +1,7 @@
 // The plan as a picture: streams on the left, results on the right; where that is too wide, the
 // same tree as an indented list. Shapes are made once per plan, and then only their texts change.
 
-const BOX = { height: 80, down: 16, indent: 22, widest: 184, narrowest: 150, gap: 72 };
+const BOX = { down: 14, indent: 22, widest: 184, narrowest: 148, gap: 60 };
 const KNOWN_LEVELS = new Set(["rows", "bytes", "asleep", "completion", "allowance", "staleness"]);
 
 class PlanPicture {
@@ -19,6 +19,8 @@ class PlanPicture {
     const shape = `${narrow}|${tree.plan}`;
     if (shape !== this.shape) {
       this.shape = shape;
+      this.narrow = narrow;
+      this.tall = narrow ? 62 : 80;
       this.chosen = null;
       this.detail.hidden = true;
       this.draw(tree, narrow);
@@ -38,7 +40,7 @@ class PlanPicture {
     if (narrow) this.placeList(output, 0, placed);
     else this.placeAcross(output, depthOf(output), { row: 0, ...this.columns(depthOf(output)) }, placed);
     const width = Math.max(...placed.map((each) => each.x + each.width)) + 2;
-    const height = Math.max(...placed.map((each) => each.y)) + BOX.height + 2;
+    const height = Math.max(...placed.map((each) => each.y)) + this.tall + 2;
     const picture = drawn("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Plan ${tree.plan}` });
     for (const each of placed) if (each.above) picture.append(this.edge(each, narrow));
     for (const each of placed) picture.append(this.box(each));
@@ -59,31 +61,31 @@ class PlanPicture {
     const node = { tree, above, number, width: next.width, x: (depth - 1) * (next.width + next.gap) + 1 };
     const inputs = tree.inputs.map((each, place) => this.placeAcross(each, depth - 1, next, placed, node, place));
     if (inputs.length) node.y = (inputs[0].y + inputs[inputs.length - 1].y) / 2;
-    else node.y = next.row++ * (BOX.height + BOX.down) + 1;
+    else node.y = next.row++ * (this.tall + BOX.down) + 1;
     placed.push(node);
     return node;
   }
 
   placeList(tree, depth, placed, above = null, number = 0) {
     const x = depth * BOX.indent + 1;
-    const node = { tree, above, number, x, y: placed.length * (BOX.height + BOX.down) + 1 };
-    node.width = Math.max(150, Math.min(240, this.place.clientWidth - x - 2));
+    const node = { tree, above, number, x, y: placed.length * (this.tall + BOX.down) + 1 };
+    node.width = Math.max(150, Math.min(330, this.place.clientWidth - x - 2));
     placed.push(node);
     tree.inputs.forEach((each, place) => this.placeList(each, depth + 1, placed, node, place));
   }
 
   edge(node, narrow) {
     const { above } = node;
-    const middle = node.y + BOX.height / 2;
+    const middle = node.y + this.tall / 2;
     let path;
     let at;
     if (narrow) {
       const x = above.x + BOX.indent / 2;
-      path = `M${node.x},${middle} H${x} V${above.y + BOX.height}`;
+      path = `M${node.x},${middle} H${x} V${above.y + this.tall}`;
       at = { x: node.x + node.width - 8, y: node.y + 18, anchor: "end" };
     } else {
       const [from, to] = [node.x + node.width, above.x];
-      const target = above.y + (BOX.height * (node.number + 1)) / (above.tree.inputs.length + 1);
+      const target = above.y + (this.tall * (node.number + 1)) / (above.tree.inputs.length + 1);
       const bend = (from + to) / 2;
       path = `M${from},${middle} C${bend},${middle} ${bend},${target} ${to},${target}`;
       at = { x: from + 8, y: target < middle - 4 ? middle + 17 : middle - 7, anchor: "start" };
@@ -96,13 +98,13 @@ class PlanPicture {
   box(node) {
     const { x, y, tree } = node;
     node.lines = [0, 1, 2].map((row) => drawn("text", { class: "dim", x: x + 12, y: y + 36 + 15 * row }));
-    node.bar = drawn("rect", { class: "done", x: x + 12, y: y + BOX.height - 7, width: 0, height: 3, rx: 1.5 });
-    node.track = drawn("rect", { class: "track", x: x + 12, y: y + BOX.height - 7, width: node.width - 24, height: 3, rx: 1.5 });
+    node.bar = drawn("rect", { class: "done", x: x + 12, y: y + this.tall - 7, width: 0, height: 3, rx: 1.5 });
+    node.track = drawn("rect", { class: "track", x: x + 12, y: y + this.tall - 7, width: node.width - 24, height: 3, rx: 1.5 });
     const letters = Math.floor((node.width - 24) / 7.6);
     const name = tree.name.length > letters ? `${tree.name.slice(0, letters - 1)}…` : tree.name;
     const group = drawn(
       "g", { class: `node ${tree.kind}`, "data-key": tree.key },
-      drawn("rect", { class: "body", x, y, width: node.width, height: BOX.height, rx: 6 }),
+      drawn("rect", { class: "body", x, y, width: node.width, height: this.tall, rx: 6 }),
       drawn("text", { class: "strong", x: x + 12, y: y + 19 }, name),
       ...node.lines, node.track, node.bar,
     );
@@ -122,6 +124,7 @@ class PlanPicture {
     const lines = tree.kind === "output"
       ? [["", perSecond(outcome.made)], ["", `${short(outcome.results)} in all`]]
       : nodeLines(tree, numbers);
+    if (this.narrow && lines.length > 2) lines.splice(1, lines.length, ["", lines.slice(1).map((line) => line[1]).join(" · ")]);
     node.lines.forEach((line, row) => {
       const [kind, text] = lines[row] || ["", ""];
       setText(line, text);
