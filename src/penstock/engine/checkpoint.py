@@ -69,7 +69,7 @@ class Checkpoint:
         if difference is not None:
             tables.append(_held_table(difference, numbers))
         counters = engine._counters
-        feedback = engine.options.feedback
+        feedback, limits = engine.options.feedback, engine.options.limits
         header = {
             "format": _FORMAT,
             "query": fingerprint(engine.query),
@@ -80,7 +80,10 @@ class Checkpoint:
                 "overload": engine.options.overload,
                 "lateness": engine.options.lateness,
                 "join": engine.options.join,
+                "limits": None if limits is None else limits.to_json(),
+                "adapt": engine.options.adapt,
             },
+            "control": engine._control.to_json(),
             "now": engine._clock.now,
             "watermark": engine._clock.watermark,
             "newest": engine._newest,
@@ -140,6 +143,8 @@ class Checkpoint:
         """An engine that goes on from here."""
         header = self.header
         engine = engine_class(self.query, plan=plan or header["plan"], **header["options"])
+        if plan is None and "control" in header:
+            engine._control.load(header["control"])
         tables = iter(self.tables)
         windows = [
             (alias, leaf, next(tables))

@@ -20,16 +20,19 @@ from penstock.engine.change_of_plan import STRATEGIES, check_strategy, reroute
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.clock import END, START, Clock
 from penstock.engine.composites import Composites, concatenate
+from penstock.engine.controller import Controller
 from penstock.engine.eddy import Eddy
 from penstock.engine.feedback import Feedback, Message
 from penstock.engine.intake import FARTHEST, Batches, Intake
 from penstock.engine.interner import Interner
+from penstock.engine.join_order import with_orders
 from penstock.engine.join_tree import JoinTree
 from penstock.engine.kernels.lifespan import FOREVER
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.metrics import Counters, Metrics, measure
 from penstock.engine.options import Options
 from penstock.engine.output import empty_table, output_for
+from penstock.engine.plan_event import PlanEvent
 from penstock.engine.warm_up import announce_compilation
 from penstock.engine.wiring import Wiring, wire
 from penstock.errors import InputError, OptionError, PenstockError
@@ -54,6 +57,13 @@ class Engine:
     same by Bloom filters), ``"off"``, or a :class:`~penstock.engine.feedback.Feedback`.
     ``lateness`` is how far out of order events may be: milliseconds, a timedelta, or a text such as
     ``"5 SECONDS"``. ``join`` is ``"hash"``, or ``"nested-loops"`` as in the papers' experiments.
+
+    ``limits`` (:class:`penstock.Limits`) is what a plan may use. ``adapt`` is ``"auto"`` (a plan
+    that somebody gave stays, ``plan="auto"`` is made from the first batches and changed whenever
+    that pays), ``"on"`` (a given plan is only where it starts) or ``"off"`` (the plan never changes
+    by itself). ``statistics``, if given, are what ``plan="auto"`` starts from; then
+    :class:`penstock.NoQualifiedPlan` is raised if no plan is within the limits. A query that runs
+    is never stopped for that: it goes on with the nearest plan and says so in its events.
     """
 
     def __init__(
@@ -65,6 +75,8 @@ class Engine:
         lateness: Any = None,
         limits: Any = None,
         join: str = "hash",
+        adapt: str = "auto",
+        statistics: Statistics | None = None,
     ) -> None:
         if not isinstance(query, JoinGraph):
             raise OptionError(f"query must come from penstock.parse, not {type(query).__name__}")
@@ -72,7 +84,14 @@ class Engine:
         self.query = query
         self._by_rows = query.by_rows
         self._grouped = query.is_grouped
-        self.options = Options.of(feedback, overload, lateness, join, limits)
+        self.options = Options.of(feedback, overload, lateness, join, limits, adapt)
+        self._control = Controller(
+            self.options.adapt != "off",
+            self.options.adapt != "on" and plan != "auto",
+            self.options.limits,
+        )
+        if plan == "auto" and statistics is not None:
+            plan = self._planned(statistics)
         self._eddy = Eddy.of(plan)
         self._plan = _plan_for(query, plan)
         self._lateness = (self.options.lateness or 0) * query.ticks_per_millisecond
@@ -194,6 +213,8 @@ class Engine:
         table = self._process(taken, clock, seen)
         if self._eddy is not None:
             self._route(self._eddy, sum(map(len, taken.rows.values())))
+        else:
+            self._control.after_push(self, sum(taken.seen.values()))
         self._broken = False
         return table
 
@@ -215,8 +236,16 @@ class Engine:
 
         ``"jisc"`` completes what the new plan lacks when somebody asks for it, ``"moving-state"``
         does so at once, ``"parallel-track"`` runs both plans until the tuples of now have died.
+        The plan is kept until :meth:`unpin`.
         """
         self._check_usable()
+        before = self._plan
+        self.change_plan(plan, strategy)
+        self._control.pinned = True
+        self._control.note(self, "set", before)
+
+    def change_plan(self, plan: str | Plan, strategy: str = "jisc") -> None:
+        """What :meth:`migrate` does, for the controller: nothing is pinned or noted."""
         check_strategy(strategy, self._trees)
         self._catch_up()
         self._plan = _plan_for(self.query, plan)
@@ -237,10 +266,47 @@ class Engine:
             self._change(eddy.strategy)
             eddy.begin_period(self._trees)
 
+    def pin(self, plan: str | Plan | None = None) -> None:
+        """Keep the plan that runs, or migrate to ``plan`` and keep that one."""
+        self._check_usable()
+        before = self._plan
+        if plan is not None:
+            self.change_plan(plan)
+        self._control.pinned = True
+        self._control.note(self, "pin", before)
+
+    def unpin(self) -> None:
+        """Let the controller change the plan from now on, unless ``adapt`` is ``"off"``."""
+        self._control.pinned = False
+        self._control.note(self, "unpin", self._plan)
+
+    def undo(self) -> None:
+        """Go back to the plan before the last change, and keep it until :meth:`unpin`."""
+        self._check_usable()
+        before = self._plan
+        self.change_plan(self._control.to_undo())
+        self._control.pinned = True
+        self._control.note(self, "undo", before)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the plan stays, whatever the streams do."""
+        return self._eddy is None and not self._control.is_on
+
+    @property
+    def history(self) -> tuple[PlanEvent, ...]:
+        """The last changes of the plan, oldest first."""
+        return tuple(self._control.changes)
+
+    def drain_events(self) -> list[PlanEvent]:
+        """What was decided about the plan since the last call (the latest 256 are kept)."""
+        return self._control.drain()
+
     def metrics(self) -> Metrics:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
         self._catch_up()
-        return measure(self._counters, self._trees, self._output, self._clock, self.query)
+        found = measure(self._counters, self._trees, self._output, self._clock, self.query)
+        return found | {"control": self._control.metrics()}
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the plan, and what its parts hold and did."""
@@ -248,12 +314,15 @@ class Engine:
 
         return metrics_html(self._plan, self.metrics())
 
-    def statistics(self) -> Statistics:
-        """What the windows and states say about the streams: for :func:`penstock.plan`."""
+    def statistics(self, pushes: float = 0.0) -> Statistics:
+        """What the windows and states say about the streams: for :func:`penstock.plan`.
+
+        ``pushes`` is how many there are per second; 0 leaves their fixed cost out.
+        """
         self._catch_up()
         from penstock.engine.observed_statistics import observed_statistics
 
-        return observed_statistics(self.query, self._trees, self._wirings, self._clock)
+        return observed_statistics(self.query, self._trees, self._wirings, self._clock, pushes)
 
     def explain(self, analyze: bool = False) -> str:
         """The plan with what it is estimated to cost, and what other plans would.
@@ -268,21 +337,63 @@ class Engine:
         from penstock.planning.calibrated import calibrated_costs
         from penstock.planning.problem import Problem
 
-        seconds, metrics = self._seconds(), self.metrics()
+        seconds, metrics = self.seconds, self.metrics()
         observed = observed_in(metrics, seconds) if analyze and seconds > 0 else None
         problem = Problem(
             self.query, self.statistics(), costs=calibrated_costs(), join=self.options.join
         )
-        told = text(explain(problem, self._plan, observations=observed))
+        limits, why = self.options.limits, self._control.why()
+        told = text(explain(problem, self._plan, limits, why, observed))
         more = feedback_text(metrics) if analyze else ""
         return f"{told}\n\n{more}" if more else told
 
-    def _seconds(self) -> float:
+    @property
+    def seconds(self) -> float:
         """Event time since the first tuple; on the arrival line, arrivals."""
         if self._first is None or self._clock.now == START:
             return 0.0
         unit = 1 if self._by_rows else 1000 * self.query.ticks_per_millisecond
         return (self._clock.now - self._first) / unit
+
+    @property
+    def rows(self) -> int:
+        """Rows taken in since the start."""
+        return sum(self._counters.rows.values())
+
+    @property
+    def pushes(self) -> int:
+        """Pushes since the start."""
+        return self._counters.pushes
+
+    @property
+    def trees(self) -> Sequence[JoinTree]:
+        """The running tree of each block."""
+        return self._trees
+
+    @property
+    def stream_count(self) -> int:
+        """Streams of the largest block of the query."""
+        return max(len(leaves) for leaves in self._leaves)
+
+    @property
+    def has_seen_all(self) -> bool:
+        """Whether every window has a row."""
+        return all(len(leaf.rows) for leaves in self._leaves for leaf in leaves.values())
+
+    @property
+    def plan_with_orders(self) -> Plan:
+        """The plan, with the probe orders that its mjoins have."""
+        roots = [
+            with_orders(tree.root, wiring)
+            for tree, wiring in zip(self._trees, self._wirings, strict=True)
+        ]
+        return Plan(roots[0], tuple(roots[1:]))
+
+    def _planned(self, statistics: Statistics) -> Plan:
+        """The plan to start with, from statistics that were given."""
+        from penstock.planning.planner import plan
+
+        return plan(self.query, statistics, self.options.limits, join=self.options.join)
 
     @property
     def messages(self) -> list[Message]:
@@ -431,7 +542,12 @@ class Engine:
 
     def _catch_up(self) -> None:
         """Let go of what has passed if there may be any: somebody looks."""
-        if self._unswept and not self._broken:
+        if not self._broken:
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Let go of what has passed if there may be any."""
+        if self._unswept:
             self._let_go()
 
     def _sweep(self, interner: Interner, tree: JoinTree, wiring: Wiring, number: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.engine.wiring import Wiring
+from penstock.plan.plan import Join, Leaf, Node
 from penstock.plan.stream_set import StreamSet
 
 
@@ -24,3 +25,14 @@ def probe_order(position: int, inputs: Sequence[StreamSet], wiring: Wiring) -> t
         left.remove(chosen)
         together = together | inputs[chosen]
     return tuple(order)
+
+
+def with_orders(node: Node, wiring: Wiring) -> Node:
+    """``node`` with the probe orders of its mjoins written out."""
+    if isinstance(node, Leaf):
+        return node
+    inputs = tuple(with_orders(each, wiring) for each in node.inputs)
+    if len(inputs) == 2 or node.orders:
+        return Join(inputs, node.orders)
+    streams = [each.streams for each in inputs]
+    return Join(inputs, tuple(probe_order(i, streams, wiring) for i in range(len(inputs))))

@@ -4,76 +4,139 @@ Nothing is counted for this while data flows; the windows themselves are a sampl
 weighted by recency as the query weighs it.
 
 - *Rates*: living rows over the time since the oldest of them was born. On the arrival line time is
-  counted in arrivals.
-- *Selectivities*: the share of all pairs that match, from samples of both windows: with p(v) and
-  q(v) the shares of the values of the compared columns, an equality matches Σ p(v) q(v) of all
-  pairs. Further comparisons are tried on a smaller sample of pairs. Predicates that need their
-  columns decoded (residuals) are left out, and the planner says what it assumes.
+  counted in arrivals. What fails the predicates on its stream alone is in no event-time window, so
+  rates are after these, and the share that passes is 1; windows on the arrival line keep such rows,
+  and there the share is counted.
+- *Selectivities*: the share of all pairs that match, from samples of both windows
+  (:mod:`penstock.engine.stream_sample`): with p(v) and q(v) the shares of the values of the
+  compared columns, an equality matches Σ p(v) q(v) of all pairs. Further comparisons are tried on a
+  smaller sample of pairs. Predicates that need their columns decoded (residuals) are left out, and
+  the planner says what it assumes.
 - *Observed* selectivities: a complete state has as many rows as its windows have combinations,
-  times this. They know about correlation.
+  times this. They know about correlation, but look back over whole windows. So for states of three
+  and more streams they are told only while the pairs inside are at rest.
+- *Demand*: where feedback keeps rows of a state from being made, the share that is made.
 - *Sizes and widths*: as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.clock import Clock
-from penstock.engine.composite_state import CompositeState, key_values
+from penstock.engine.composite_state import CompositeState
 from penstock.engine.join_tree import JoinTree
 from penstock.engine.leaf_window import LeafWindow
-from penstock.engine.pair_shares import compare_all, equal_share
+from penstock.engine.pair_shares import compare_all
+from penstock.engine.stream_sample import StreamSample
 from penstock.engine.wiring import Condition, Linking, Wiring
 from penstock.plan.stream_set import StreamSet
 from penstock.planning.statistics import Statistics
+from penstock.planning.storage import KEY, LIFESPAN
 from penstock.query.join_graph import JoinGraph
 
 Int64s = NDArray[np.int64]
 
-_SAMPLE = 1 << 15
-_PAIRS = 512
+_LIVING = 1 << 13
+_PAIRS = 256
+AT_REST = 1.25
+"""Pairs whose recent rows match so many times more or less often than all rows are changing."""
 
 
 def observed_statistics(
-    graph: JoinGraph, trees: Sequence[JoinTree], wirings: Sequence[Wiring], clock: Clock
+    graph: JoinGraph,
+    trees: Sequence[JoinTree],
+    wirings: Sequence[Wiring],
+    clock: Clock,
+    pushes: float = 0.0,
 ) -> Statistics:
-    """What the windows and states of an engine say about its streams."""
+    """What the windows and states of an engine say about its streams.
+
+    ``pushes`` is how many there are per second, 0 if their fixed cost is to be left out.
+    """
     second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
     rates: dict[str, float] = {}
     sizes: dict[StreamSet, float] = {}
     widths: dict[str, float] = {}
     selectivities: dict[StreamSet, float] = {}
     observed: dict[StreamSet, float] = {}
+    demand: dict[StreamSet, float] = {}
     for tree, wiring in zip(trees, wirings, strict=True):
+        samples = {alias: StreamSample(leaf) for alias, leaf in tree.leaves.items()}
         for alias, leaf in tree.leaves.items():
             sizes[leaf.streams] = len(leaf.rows)
+            selectivities[leaf.streams] = _passing(samples[alias])
             if len(leaf.rows):
-                widths[alias] = leaf.nbytes / len(leaf.rows)
+                widths[alias] = _width(leaf)
             if not leaf.stream.is_static:
                 rates[alias] = _rate(leaf, clock, second)
+        moving: set[StreamSet] = set()
         aliases = list(tree.leaves)
         for i, one in enumerate(aliases):
             for other in aliases[i + 1 :]:
-                left, right = tree.leaves[one], tree.leaves[other]
-                linking = wiring.between(left.streams, right.streams)
-                found = _selectivity(linking, left, right, tree.leaves)
-                if found is not None:
-                    selectivities[left.streams | right.streams] = found
-        for streams, state in tree.complete_states().items():
-            combinations = float(np.prod([len(tree.leaves[s].rows) for s in streams]))
-            sizes[streams] = _living(state, clock)
-            if combinations:
-                observed[streams] = min(1.0, sizes[streams] / combinations)
-    return Statistics(rates, selectivities, observed, sizes, widths=widths)
+                pair = StreamSet.of(one, other)
+                linking = wiring.between(StreamSet.of(one), StreamSet.of(other))
+                found = _selectivity(linking, samples[one], samples[other], tree.leaves, rates)
+                if found is None:
+                    continue
+                selectivities[pair], over_all = found
+                if not 1 / AT_REST <= _ratio(selectivities[pair], over_all) <= AT_REST:
+                    moving.add(pair)
+        _look_at_states(tree, clock, moving, selectivities, sizes, observed, demand)
+    return Statistics(
+        rates, selectivities, observed, sizes, widths=widths, demand=demand, pushes=pushes
+    )
+
+
+def _look_at_states(
+    tree: JoinTree,
+    clock: Clock,
+    moving: set[StreamSet],
+    selectivities: Mapping[StreamSet, float],
+    sizes: dict[StreamSet, float],
+    observed: dict[StreamSet, float],
+    demand: dict[StreamSet, float],
+) -> None:
+    complete = tree.complete_states()
+    for state in tree.states:
+        streams = state.streams
+        combinations = math.prod(float(len(tree.leaves[s].rows)) for s in streams)
+        if not combinations or state.missing is not None:
+            continue
+        living = _living(state, clock)
+        if streams in complete:
+            sizes[streams] = living
+            if not any(pair <= streams for pair in moving):
+                observed[streams] = min(1.0, living / combinations)
+        elif len(streams) == 2 and selectivities.get(streams):
+            demand[streams] = min(1.0, living / (combinations * selectivities[streams]))
+
+
+def _passing(sample: StreamSample) -> float:
+    """The share of the rows in the window that pass the predicates on the stream alone."""
+    leaf = sample.leaf
+    flags = leaf.chosen(np.arange(leaf.rows.tail, leaf.rows.head, dtype=np.int64))
+    return 1.0 if flags is None or len(flags) == 0 else float(flags.mean())
+
+
+def _width(leaf: LeafWindow) -> float:
+    """Bytes of a row: its lifespan, its keys, its payload."""
+    fixed: int = sum(column.dtype.itemsize for column in leaf.payload.rings)
+    return LIFESPAN + KEY * leaf.key_count + fixed + leaf.payload.nbytes / len(leaf.rows)
+
+
+def _ratio(one: float, other: float) -> float:
+    return 1.0 if one == other else one / other if other else math.inf
 
 
 def _living(state: CompositeState, clock: Clock) -> float:
     """Rows of a state that are alive: those that have died in between are cleared away in bulk."""
     rows = state.rows
-    step = max(1, len(rows) // _SAMPLE)
+    step = max(1, len(rows) // _LIVING)
     sample = np.arange(rows.tail, rows.head, step, dtype=np.int64)
     if len(sample) == 0:
         return 0.0
@@ -91,36 +154,54 @@ def _rate(leaf: LeafWindow, clock: Clock, second: float) -> float:
 
 
 def _selectivity(
-    linking: Linking, left: LeafWindow, right: LeafWindow, leaves: dict[str, LeafWindow]
-) -> float | None:
+    linking: Linking,
+    left: StreamSample,
+    right: StreamSample,
+    leaves: dict[str, LeafWindow],
+    rates: Mapping[str, float],
+) -> tuple[float, float] | None:
+    """The share of pairs that match: with a recent row in them, and among all."""
     if not linking.keys and not linking.conditions:
         return None
-    mine, theirs = _latest(left, _SAMPLE), _latest(right, _SAMPLE)
-    if len(mine) == 0 or len(theirs) == 0:
+    if len(left.recent) == 0 or len(right.recent) == 0:
         return None
-    share = 1.0
+    share = over_all = 1.0
     if linking.keys:
-        one = key_values(tuple(k for k, _ in linking.keys), left.resolve(mine), leaves)
-        two = key_values(tuple(k for _, k in linking.keys), right.resolve(theirs), leaves)
-        share = equal_share(one, two)
+        over_all = left.share_equal_to(right, linking.keys, leaves)
+        share = _mean(
+            left.share_equal_to(right, linking.keys, leaves, recent=True),
+            _new_pairs(left, right, rates),
+            left.share_equal_to(right, linking.keys, leaves, other_recent=True),
+            _new_pairs(right, left, rates),
+        )
     if linking.conditions:
-        share *= _compared_share(linking.conditions, left, right)
-    return share
+        passing = _compared_share(linking.conditions, left, right)
+        share, over_all = share * passing, over_all * passing
+    return share, over_all
 
 
-def _latest(leaf: LeafWindow, most: int) -> Int64s:
-    rows = leaf.delta_of_all().ids[leaf.stream.alias]
-    return rows[-most:]
+def _new_pairs(left: StreamSample, right: StreamSample, rates: Mapping[str, float]) -> float:
+    """Pairs per second of a new row of ``left`` and any row of ``right``."""
+    return rates.get(left.leaf.stream.alias, 0.0) * len(right.leaf.rows)
+
+
+def _mean(one: float, weight: float, two: float, other_weight: float) -> float:
+    total = weight + other_weight
+    return (one * weight + two * other_weight) / total if total else (one + two) / 2
 
 
 def _compared_share(
-    conditions: tuple[Condition, ...], left: LeafWindow, right: LeafWindow
+    conditions: tuple[Condition, ...], left: StreamSample, right: StreamSample
 ) -> float:
-    mine, theirs = _latest(left, _PAIRS), _latest(right, _PAIRS)
+    mine, theirs = _thinned(left.all), _thinned(right.all)
     good = np.ones((len(mine), len(theirs)), np.bool_)
     for condition in conditions:
-        seen = condition.seen_from(left.streams)
-        one = left.rows.take(left.key_column(seen.left.position), mine)
-        two = right.rows.take(right.key_column(seen.right.position), theirs)
+        seen = condition.seen_from(left.leaf.streams)
+        one = left.leaf.rows.take(left.leaf.key_column(seen.left.position), mine)
+        two = right.leaf.rows.take(right.leaf.key_column(seen.right.position), theirs)
         good &= compare_all(seen.operator, one, two)
     return float(good.mean())
+
+
+def _thinned(rows: Int64s) -> Int64s:
+    return rows[:: max(1, len(rows) // _PAIRS)]

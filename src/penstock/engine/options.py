@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from penstock.engine.feedback import Feedback
 from penstock.engine.join_step import Algorithm
 from penstock.errors import OptionError
+from penstock.planning.limits import Limits
+
+ADAPT = ("auto", "on", "off")
 
 _UNITS = {
     "MILLISECOND": 1,
@@ -29,15 +33,31 @@ class Options:
     lateness: int | None = None
     """In milliseconds."""
     join: Algorithm = "hash"
+    limits: Limits | None = None
+    adapt: str = "auto"
 
     @classmethod
-    def of(cls, feedback: Any, overload: str, lateness: Any, join: Any, limits: Any) -> Options:
+    def of(
+        cls,
+        feedback: Any,
+        overload: str,
+        lateness: Any,
+        join: Any,
+        limits: Any,
+        adapt: Any = "auto",
+    ) -> Options:
         """Check every value, and say what exists."""
         _one_of("overload", overload, ("exact",))
         _one_of("join", join, get_args(Algorithm))
-        if limits is not None:
-            raise OptionError("limits are not supported by this version: leave them out")
-        return cls(Feedback.of(feedback), overload, milliseconds("lateness", lateness), join)
+        _one_of("adapt", adapt, ADAPT)
+        if isinstance(limits, Mapping):
+            limits = Limits.from_json(limits)
+        if limits is not None and not isinstance(limits, Limits):
+            raise OptionError(f"limits are penstock.Limits, not {type(limits).__name__}")
+        if limits is not None and limits.probes is not None:
+            raise OptionError("a limit on probes is not supported by this version: leave it out")
+        within = milliseconds("lateness", lateness)
+        return cls(Feedback.of(feedback), overload, within, join, limits, adapt)
 
 
 def milliseconds(name: str, value: Any) -> int | None:

@@ -96,6 +96,11 @@ class Payload:
         self._chunked = [c.chunks for c in self.columns.values() if isinstance(c, ChunkColumn)]
 
     @property
+    def rings(self) -> list[RingColumn]:
+        """The columns of fixed width."""
+        return [c for c in self.columns.values() if isinstance(c, RingColumn)]
+
+    @property
     def nbytes(self) -> int:
         """Bytes in Arrow chunks; rings count with their rows."""
         return sum(chunks.nbytes for chunks in self._chunked)

@@ -84,6 +84,7 @@ def warm_up(progress: Callable[[int, int], None] | None = None) -> int:
             with contextlib.suppress(InputError):  # Taking back a failed push needs kernels too.
                 engine.push(batches | static)
             static = {}
+        engine.statistics()
         restored = Engine.restore(query, engine.checkpoint())
         restored.finish()
         if progress is not None:

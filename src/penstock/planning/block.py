@@ -186,11 +186,15 @@ class Block:
     def indexes(self, parts: Sequence[int]) -> list[int]:
         """How many indexes each input of a join needs: one for each list of key columns on which
         another input may look it up."""
+        return [len(each) for each in self.index_keys(parts)]
+
+    def index_keys(self, parts: Sequence[int]) -> list[set[int]]:
+        """The lists of key columns, each as the classes in it, that each input is indexed on."""
         if self.nested_loops:
-            return [0] * len(parts)
+            return [set() for _ in parts]
         sets = [self._keys(mask) for mask in parts]
         return [
-            len({mine & sets[j] for j in range(len(sets)) if j != i} - {0})
+            {mine & sets[j] for j in range(len(sets)) if j != i} - {0}
             for i, mine in enumerate(sets)
         ]
 

@@ -1,0 +1,68 @@
+"""What it costs to go from one plan to another: CPU seconds, once.
+
+A state that both plans have is carried over. Another has to be made of the windows: |S_V|
+combinations, which are joined and stored. With JISC that is done on demand: only what is asked for
+while it lives. A combination over V that has p partners in an input U of the same join on average,
+p = |S_VU| / |S_V|, is asked for with the chance 1 − exp(−p).
+
+What stays may need an index that it did not have, which takes an insertion per row. And a change
+has a price of its own, however small the windows are.
+"""
+
+from __future__ import annotations
+
+import math
+
+from penstock.plan.plan import Plan
+from penstock.planning.block import Block
+from penstock.planning.problem import Problem
+from penstock.planning.shape import Shape, joins_of
+
+CHANGE = 2e-3
+"""CPU seconds for a new tree of operators, and for what is compiled or learnt anew with it."""
+COMPLETING = 3.0
+"""Completing a combination against making it in passing: rows come in small lots, by key."""
+
+
+def migration_cost(problem: Problem, before: Plan, after: Plan) -> float:
+    """CPU seconds to migrate from ``before`` to ``after``."""
+    if before == after:
+        return 0.0
+    total = CHANGE
+    for block, old, new in zip(
+        problem.blocks, problem.shapes_of(before), problem.shapes_of(after), strict=True
+    ):
+        total += _of_block(block, old, new)
+    return total
+
+
+def _of_block(block: Block, old: Shape, new: Shape) -> float:
+    costs = block.costs
+    had, needed = _indexes(block, old), _indexes(block, new)
+    total = 0.0
+    for mask, keys in needed.items():
+        rows = block.share_made(mask) * block.cardinality.size(mask)
+        if mask in had:
+            total += len(keys - had[mask]) * rows * costs.index
+        else:
+            more = max(0, len(keys) - 1) * costs.index
+            each = COMPLETING * (costs.join + costs.insert) + more
+            total += _asked(block, new, mask) * rows * each
+    return total
+
+
+def _asked(block: Block, shape: Shape, mask: int) -> float:
+    """The share of the combinations over ``mask`` that somebody asks for."""
+    size = block.cardinality.size
+    here = size(mask)
+    parts = next(node.parts for node in joins_of(shape) if mask in node.parts)
+    partners = max(size(mask | other) / here for other in parts if other != mask) if here else 0.0
+    return -math.expm1(-partners)
+
+
+def _indexes(block: Block, shape: Shape) -> dict[int, set[int]]:
+    """Every window and stored state of ``shape``, with the keys that it is indexed on."""
+    found: dict[int, set[int]] = {}
+    for node in joins_of(shape):
+        found.update(zip(node.parts, block.index_keys(node.parts), strict=True))
+    return found

@@ -1,0 +1,257 @@
+"""The controller: it follows the streams, keeps what was pinned, can be undone, and says why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock.engine import controller
+from penstock.engine.kernels import agreement
+from penstock.engine.plan_event import PlanEvent
+from penstock.engine.step_watch import StepWatch
+
+NAMES = ("A", "B", "C")
+ROWS, WINDOW = 400, 4
+SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])
+QUERY = penstock.parse(
+    f"""SELECT A.id AS a, B.id AS b, C.id AS c
+        FROM A [RANGE {WINDOW} SECONDS], B [RANGE {WINDOW} SECONDS], C [RANGE {WINDOW} SECONDS]
+        WHERE A.x = B.x AND A.y = C.y""",
+    schemas=dict.fromkeys(NAMES, SCHEMA),
+)
+MANY, FEW = 10.0, 0.02
+
+
+def batches(*phases: tuple[float, float], seconds: int = 8) -> Iterator[dict[str, pa.Table]]:
+    """A batch per second; in each phase, a tuple of A has so many partners in B and in C."""
+    chance = np.random.default_rng(3)
+    for second in range(len(phases) * seconds):
+        times = 1000 * second + np.arange(ROWS) * 1000 // ROWS
+        partners = phases[second // seconds]
+        x, y = (max(1, round(ROWS * WINDOW / each)) for each in partners)
+        yield {
+            name: pa.table(
+                [times, times, chance.integers(0, x, ROWS), chance.integers(0, y, ROWS)],
+                schema=SCHEMA,
+            )
+            for name in NAMES
+        }
+
+
+@pytest.fixture
+def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look whenever something is new: what a look costs does not matter."""
+    monkeypatch.setattr(controller, "SHARE", 1e6)
+    monkeypatch.setattr(controller, "GLANCE_ROWS", 1)
+    monkeypatch.setattr(controller, "LEAST_ROWS", 1)
+    monkeypatch.setattr("penstock.planning.migration_cost.CHANGE", 1e-6)
+
+
+def engine_after(*phases: tuple[float, float], **options: Any) -> penstock.Engine:
+    engine = penstock.Engine(QUERY, **{"feedback": "off"} | options)
+    for batch in batches(*phases):
+        engine.push(batch)
+    return engine
+
+
+C_FIRST, B_FIRST = (MANY, FEW), (FEW, MANY)
+
+
+@pytest.mark.usefixtures("watchful")
+class TestWatchful:
+    def test_auto_plans_from_the_first_batches_and_follows_the_streams(self) -> None:
+        engine = engine_after(C_FIRST, B_FIRST, C_FIRST)
+        assert [each.plan for each in engine.history] == ["((A C) B)", "((A B) C)", "((A C) B)"]
+        assert [each.before for each in engine.history] == ["(A B C)", "((A C) B)", "((A B) C)"]
+        assert all(each.action == "migrate" for each in engine.history)
+        first = engine.history[0].numbers
+        assert first["rival_cpu"] < first["cpu"]
+        assert {"cost", "credit", "horizon", "memory", "rival_memory"} <= set(first)
+        control = engine.metrics()["control"]
+        assert control["migrations"] == 3 <= control["looks"]
+        assert json.loads(json.dumps(control)) == control
+
+    def test_a_given_plan_is_kept(self) -> None:
+        engine = engine_after(C_FIRST, B_FIRST, plan="((A B) C)")
+        assert str(engine.plan) == "((A B) C)"
+        assert engine.is_pinned
+        assert engine.history == ()
+        assert engine.drain_events() == []
+
+    def test_a_given_plan_is_where_it_starts_if_asked_to_adapt(self) -> None:
+        engine = engine_after(C_FIRST, plan="((A B) C)", adapt="on")
+        assert str(engine.plan) == "((A C) B)"
+
+    def test_off_is_off(self) -> None:
+        engine = engine_after(C_FIRST, B_FIRST, adapt="off")
+        assert str(engine.plan) == "(A B C)"
+        engine.unpin()
+        for batch in batches(C_FIRST, seconds=2):
+            engine.push(batch)
+        assert str(engine.plan) == "(A B C)"
+
+    def test_pinned_plans_stay_until_they_are_let_go(self) -> None:
+        engine = penstock.Engine(QUERY, feedback="off")
+        engine.pin("((A B) C)")
+        stream = batches(C_FIRST, seconds=16)
+        for _ in range(8):
+            engine.push(next(stream))
+        assert str(engine.plan) == "((A B) C)"
+        engine.unpin()
+        for _ in range(8):
+            engine.push(next(stream))
+        assert str(engine.plan) == "((A C) B)"
+        assert not engine.is_pinned
+        actions = [each.action for each in engine.drain_events()]
+        assert actions[:3] == ["pin", "unpin", "migrate"]
+
+    def test_pinning_what_runs(self) -> None:
+        engine = engine_after(C_FIRST)
+        engine.pin()
+        for batch in batches(C_FIRST, B_FIRST):
+            engine.push(batch, watermark=None)
+        assert str(engine.plan) == "((A C) B)"
+
+    def test_a_change_can_be_undone(self) -> None:
+        engine = engine_after(C_FIRST)
+        assert str(engine.plan) == "((A C) B)"
+        engine.undo()
+        assert str(engine.plan) == "(A B C)"
+        assert engine.is_pinned
+        engine.undo()
+        assert str(engine.plan) == "((A C) B)"
+        assert [each.action for each in engine.history] == ["migrate", "undo", "undo"]
+
+    def test_a_change_by_hand_pins(self) -> None:
+        engine = engine_after(C_FIRST)
+        engine.migrate("((A B) C)")
+        for batch in batches(C_FIRST, seconds=4):
+            engine.push(batch)
+        assert str(engine.plan) == "((A B) C)"
+        assert engine.history[-1].action == "set"
+
+    def test_no_plan_within_the_limits_does_not_stop_a_query(self) -> None:
+        engine = engine_after(C_FIRST, limits=penstock.Limits(memory=1000))
+        control = engine.metrics()["control"]
+        assert control["exceeded"] == ["memory"]
+        assert any(each.exceeded == ("memory",) for each in engine.drain_events())
+        assert engine.metrics()["results"] > 0
+        assert "EXCEEDS the limit of" in engine.explain()
+
+    def test_limits_are_kept(self) -> None:
+        generous = engine_after((MANY, MANY), plan="((A B) C)", adapt="on")
+        needed = generous.metrics()["control"]["latest"]["numbers"]
+        assert str(generous.plan) != "(A B C)"
+        tight = penstock.Limits(memory=int(0.5 * needed["memory"]))
+        engine = engine_after((MANY, MANY), plan="((A B) C)", adapt="on", limits=tight)
+        assert str(engine.plan).startswith("(A B C |")
+        assert engine.history[0].reason == "it is over the limit of memory"
+
+    def test_a_restart_goes_on_with_plan_history_and_pin(self) -> None:
+        engine = engine_after(C_FIRST, limits=penstock.Limits(cpu=0.5, memory="1GiB"))
+        again = penstock.Engine.restore(QUERY, engine.checkpoint())
+        assert again.plan == engine.plan
+        assert again.history == engine.history
+        assert not again.is_pinned
+        assert again.options == engine.options
+        assert again._control._memory == engine._control._memory
+        for batch in batches(C_FIRST, B_FIRST):
+            again.push(batch)
+        assert str(again.plan) == "((A B) C)"
+        again.pin()
+        assert penstock.Engine.restore(QUERY, again.checkpoint()).is_pinned
+        assert penstock.Engine.restore(QUERY, engine.checkpoint(), "(A B C)").is_pinned
+
+    def test_a_controller_that_fails_says_so_and_rests(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: Any, **__: Any) -> None:
+            raise ZeroDivisionError("a bad day")
+
+        monkeypatch.setattr("penstock.planning.adaptation.look", fail)
+        engine = engine_after(C_FIRST)
+        (event,) = engine.drain_events()
+        assert event.action == "fail"
+        assert "ZeroDivisionError: a bad day" in event.reason
+        assert engine.metrics()["results"] > 0
+        assert str(engine.plan) == "(A B C)"
+
+    def test_nothing_is_planned_before_all_streams_have_come(self) -> None:
+        engine = penstock.Engine(QUERY)
+        for batch in batches(C_FIRST):
+            engine.push({"A": batch["A"], "B": batch["B"]})
+        assert engine.metrics()["control"]["looks"] == 0
+
+
+def test_looks_keep_to_their_budget() -> None:
+    """At rest, after the first looks, one per four hundred times its cost."""
+    engine = penstock.Engine(QUERY, feedback="off")
+    for batch in batches((0.5, 0.5), seconds=60):
+        engine.push(batch)
+    assert 1 <= engine.metrics()["control"]["looks"] <= 3
+
+
+def test_given_statistics_plan_the_start() -> None:
+    shares = {("A", "B"): 1e-2, ("A", "C"): 1e-6}
+    statistics = penstock.Statistics(dict.fromkeys(NAMES, 1000.0), shares)
+    assert str(penstock.Engine(QUERY, statistics=statistics).plan) == "((A C) B)"
+    assert not penstock.Engine(QUERY, statistics=statistics).is_pinned
+    with pytest.raises(penstock.NoQualifiedPlan, match="memory"):
+        penstock.Engine(QUERY, statistics=statistics, limits=penstock.Limits(memory=1000))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"adapt": "maybe"}, "adapt='maybe' does not exist; choose from: 'auto', 'on', 'off'"),
+        ({"limits": 3}, "limits are penstock.Limits, not int"),
+        ({"limits": {"cpus": 3}}, "no limit is called 'cpus'"),
+    ],
+)
+def test_mistakes(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(penstock.OptionError, match=message):
+        penstock.Engine(QUERY, **options)
+
+
+def test_there_must_be_something_to_undo() -> None:
+    with pytest.raises(penstock.PenstockError, match="nothing to undo"):
+        penstock.Engine(QUERY).undo()
+
+
+def test_events_survive_json() -> None:
+    event = PlanEvent("keep", "(A B)", "(A B)", 1.5, 7, "why", "(B A)", ("cpu",), {"cpu": 0.5})
+    assert PlanEvent.from_json(json.loads(json.dumps(event.to_json()))) == event
+
+
+def test_the_watch_tells_change_from_noise() -> None:
+    engine = penstock.Engine(QUERY, plan="(A B C)", feedback="off")
+    watch = StepWatch()
+    told = []
+    for number, batch in enumerate(batches(C_FIRST, C_FIRST, (2 * MANY, FEW))):
+        engine.push(batch)
+        if number == 4:
+            watch.reset()
+        work, changed = watch.glance(engine.trees, 3 * ROWS)
+        assert work > 0
+        told.append(changed)
+    assert not any(told[4:16])
+    assert any(told[16:20])
+    watch.reset()
+    assert not watch.glance(engine.trees, 0)[1]
+
+
+@pytest.mark.parametrize("domain", [1, 7, 10**6, 2**62])
+def test_agreeing_pairs_are_counted(domain: int) -> None:
+    """The readable twin: compare everything with everything."""
+    chance = np.random.default_rng(domain)
+    one, two = chance.integers(-domain, domain, 300), chance.integers(-domain, domain, 200)
+    two[:50] = one[:50]
+    keys, counts = np.empty(1024, np.int64), np.zeros(1024, np.int64)
+    agreement.tally(one, keys, counts, 54)
+    assert agreement.agreeing(two, keys, counts, 54) == (one[:, None] == two[None, :]).sum()

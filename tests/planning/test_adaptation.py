@@ -1,0 +1,195 @@
+"""When to change a plan: the rule, its hysteresis, its limits; and what a change costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cache
+
+import pytest
+
+from penstock.experiments.random_graph import chain_query
+from penstock.plan.notation import read
+from penstock.plan.stream_set import StreamSet
+from penstock.planning import adaptation
+from penstock.planning.adaptation import NOT_YET, Decision, Memory, look
+from penstock.planning.limits import Limits
+from penstock.planning.migration_cost import CHANGE, migration_cost
+from penstock.planning.problem import Problem
+from penstock.planning.smoothing import smoothed
+from penstock.planning.statistics import Statistics
+from penstock.planning.written_cost import written_cost
+
+WINDOW = 10
+QUERY = chain_query(("A", "B", "C"), (("A", "B"), ("A", "C")), WINDOW)
+RATE = 10_000.0
+
+
+@cache
+def problem(b: float, c: float, rate: float = RATE) -> Problem:
+    """A tuple of A has ``b`` partners in B and ``c`` in C."""
+    shares = {("A", "B"): b / (rate * WINDOW), ("A", "C"): c / (rate * WINDOW)}
+    return Problem(QUERY, Statistics(dict.fromkeys("ABC", rate), shares))
+
+
+B_IS_SELECTIVE, C_IS_SELECTIVE = (0.01, 20.0), (20.0, 0.01)
+
+
+def run(
+    seen: Iterable[tuple[float, float]],
+    plan: str = "((A B) C)",
+    seconds: float = 1.0,
+    memory: Memory | None = None,
+    limits: Limits | None = None,
+) -> tuple[list[Decision], Memory]:
+    """One look every ``seconds``."""
+    memory = memory or Memory()
+    decisions = []
+    for number, partners in enumerate(seen):
+        decision, memory = look(
+            problem(*partners), read(plan), limits or Limits(), memory, number * seconds
+        )
+        plan = decision.runs
+        decisions.append(decision)
+    return decisions, memory
+
+
+def changes(decisions: list[Decision]) -> list[str]:
+    return [each.rival for each in decisions if each.action == "migrate"]
+
+
+def test_the_best_plan_is_kept() -> None:
+    decisions, _ = run([B_IS_SELECTIVE] * 5)
+    assert {each.reason for each in decisions} == {"it is the best plan"}
+    assert all(each.rival == each.plan and each.gain == 0 for each in decisions)
+
+
+def test_a_better_plan_that_repays_its_cost_is_taken_at_once() -> None:
+    decisions, memory = run([B_IS_SELECTIVE] * 2 + [C_IS_SELECTIVE] * 3)
+    assert changes(decisions) == ["((A C) B)"]
+    taken = decisions[2]
+    assert taken.action == "migrate"
+    assert taken.at == 2.0
+    assert taken.credit + taken.gain * taken.horizon >= taken.cost > 0
+    assert taken.rival_cpu < taken.cpu
+    assert memory.left == "((A B) C)"
+    assert memory.debt < 0
+
+
+def test_without_trust_the_regret_must_reach_the_cost_first() -> None:
+    """Hiring skis: what the rival would have saved pays for the change, and not much more."""
+    decisions, _ = run([C_IS_SELECTIVE] * 400, seconds=0.01, memory=Memory(trust=0.0))
+    waiting = [each for each in decisions if each.reason == NOT_YET]
+    assert waiting
+    assert changes(decisions) == ["((A C) B)"]
+    taken = next(each for each in decisions if each.action == "migrate")
+    assert taken.cost <= taken.credit <= taken.cost + 0.02 * taken.gain
+    assert taken.at == pytest.approx(taken.cost / taken.gain, abs=0.02)
+
+
+def test_selectivities_that_swing_quickly_do_not_make_it_thrash() -> None:
+    """Each swing is too short to repay a change: after a few lessons the plan stays."""
+    swings = ([B_IS_SELECTIVE] * 2 + [C_IS_SELECTIVE] * 2) * 100
+    decisions, memory = run(swings, seconds=0.004)
+    assert len(changes(decisions)) <= 12
+    assert changes(decisions[len(decisions) // 2 :]) == []
+    assert memory.trust < 0.1
+
+
+def test_slow_swings_are_followed_and_win_trust() -> None:
+    swings = ([B_IS_SELECTIVE] * 20 + [C_IS_SELECTIVE] * 20) * 3
+    decisions, memory = run(swings)
+    assert changes(decisions) == ["((A C) B)", "((A B) C)"] * 2 + ["((A C) B)"]
+    assert memory.trust == adaptation.MOST_TRUST
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 20, 100])
+def test_total_cost_is_never_far_from_that_of_one_plan(length: int) -> None:
+    """Whatever the length of a swing: beyond a few lessons, changes never cost more than they
+    gain."""
+    swings = ([B_IS_SELECTIVE] * length + [C_IS_SELECTIVE] * length) * (200 // length)
+    seconds = 0.01
+    decisions, _ = run(swings, seconds=seconds)
+    costs = [each.cost for each in decisions if each.action == "migrate"]
+    spent = sum(costs) + seconds * sum(
+        each.rival_cpu if each.action == "migrate" else each.cpu for each in decisions
+    )
+    fixed = sum(written_cost(problem(*p), read("((A B) C)")).cpu * seconds for p in swings)
+    assert spent < 1.1 * fixed + 7 * max(costs)
+
+
+def test_a_small_gain_is_not_worth_a_change() -> None:
+    decisions, _ = run([(1.0, 0.9)] * 50)
+    assert changes(decisions) == []
+    assert decisions[-1].reason == "there is too little to gain"
+    assert decisions[-1].gain > 0
+
+
+def test_better_probe_orders_are_a_gain_too() -> None:
+    bad = "(A B C | A:B,C B:A,C C:A,B)"
+    good = "(A B C | A:C,B B:A,C C:A,B)"
+    here = problem(20.0, 0.01)
+    assert written_cost(here, read(bad)).cpu > written_cost(here, read(good)).cpu
+    assert written_cost(here, read(good)).cpu == pytest.approx(here.price(read(good)).cpu)
+    assert migration_cost(here, read(bad), read(good)) == pytest.approx(CHANGE)
+
+
+def test_over_a_limit_the_plan_changes_at_once_and_comes_back_with_room() -> None:
+    at = problem(20.0, 0.01)
+    tree, mjoin = at.price(read("((A B) C)")), at.price(read("(A B C)"))
+    assert tree.memory > mjoin.memory
+    limits = Limits(memory=int(1.05 * mjoin.memory))
+    decisions, _ = run([(20.0, 20.0)], limits=limits)
+    assert decisions[0].action == "migrate"
+    assert decisions[0].reason == "it is over the limit of memory"
+    assert decisions[0].rival_memory <= limits.memory  # type: ignore[operator]
+    assert decisions[0].exceeded == ()
+
+
+def test_no_plan_within_the_limits_is_said_and_the_nearest_taken() -> None:
+    limits = Limits(memory=1000)
+    decisions, _ = run([C_IS_SELECTIVE] * 3, limits=limits)
+    assert decisions[0].action == "migrate"
+    assert decisions[0].exceeded == ("memory",)
+    assert "need more memory than there is" in decisions[0].reason
+    assert [each.action for each in decisions[1:]] == ["keep", "keep"]
+    assert decisions[-1].exceeded == ("memory",)
+
+
+def test_a_limit_on_cpu_is_met_by_the_plan_with_the_least() -> None:
+    at = problem(*C_IS_SELECTIVE)
+    limits = Limits(cpu=1.2 * at.price(read("((A C) B)")).cpu)
+    decisions, _ = run([C_IS_SELECTIVE], limits=limits)
+    assert decisions[0].action == "migrate"
+    assert decisions[0].reason == "it is over the limit of cpu"
+    assert decisions[0].rival_cpu <= limits.cpu  # type: ignore[operator]
+
+
+def test_states_that_are_carried_over_cost_nothing() -> None:
+    query = chain_query(tuple("ABCD"), (("A", "B"), ("A", "C"), ("A", "D")), WINDOW)
+    shares = {("A", x): 1 / (RATE * WINDOW) for x in "BCD"}
+    four = Problem(query, Statistics(dict.fromkeys("ABCD", RATE), shares))
+    same = migration_cost(four, read("(((A B) C) D)"), read("(((A B) C) D)"))
+    one = migration_cost(four, read("(((A B) C) D)"), read("(((A B) D) C)"))
+    two = migration_cost(four, read("(((A B) C) D)"), read("(((A C) D) B)"))
+    assert same == 0
+    assert CHANGE < one < two
+
+
+def test_memory_survives_json() -> None:
+    _, memory = run([B_IS_SELECTIVE, C_IS_SELECTIVE, C_IS_SELECTIVE])
+    assert memory.left is not None
+    assert memory.gains
+    assert Memory.from_json(json.loads(json.dumps(memory.to_json()))) == memory
+
+
+def test_smoothed_statistics_lie_between() -> None:
+    pair = StreamSet.of("A", "B")
+    before = Statistics({"A": 10.0, "B": 10.0}, {("A", "B"): 0.001})
+    now = Statistics({"A": 30.0, "B": 10.0}, {("A", "B"): 0.1})
+    assert smoothed(None, now, 0.5) == now
+    assert smoothed(before, now, 1.0) == now
+    half = smoothed(before, now, 0.5)
+    assert half.rates == {"A": 20.0, "B": 10.0}
+    assert half.selectivities[pair] == pytest.approx(0.01)
+    assert smoothed(before, Statistics({"A": 30.0, "C": 1.0}), 0.5).rates == {"A": 20.0, "C": 1.0}
