@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import arrival, eddy, feedback_policy
+from penstock.engine import arrival, eddy, feedback_policy, preparation
 from penstock.engine.change_of_plan import STRATEGIES
 from penstock.engine.eddy import EDDIES
 from penstock.engine.feedback import Feedback
@@ -269,8 +269,13 @@ def test_guards_that_come_and_go(start: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @seeds(90_000)
-def test_migrations(start: int) -> None:
+def test_migrations(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(start, start + BLOCK):
+        if seed % 4 == 2:  # Most changes of plan are prepared for a while.
+            for name, rows in (("_AT_ONCE", 0), ("_PER_PUSH", 2), ("_PER_ROW", 1)):
+                monkeypatch.setattr(preparation, name, rows)
+        else:
+            monkeypatch.undo()
         feedback = FORMS["index"] if seed % 3 == 0 else "off" if seed % 3 == 1 else "jit"
         knobs = None
         if seed % 2:

@@ -47,14 +47,34 @@ class CompositeState:
 
     def index_on(self, keys: tuple[KeyColumn, ...]) -> HashIndex:
         """The index on ``keys`` for one more user, made and filled if there is none."""
-        if keys not in self._keys:
-            rows = self.rows
-            index = self._keys[keys] = rows.add_index()
-            if len(rows):
-                living = np.arange(rows.tail, rows.head, dtype=np.int64)
-                rows.insert(index, rows.tail, key_values(keys, self.resolve(living), self._leaves))
-        self._users[keys] = self._users.get(keys, 0) + 1
+        self.begin_index(keys)
+        self.fill_index(keys, len(self.rows))
         return self._keys[keys]
+
+    def begin_index(self, keys: tuple[KeyColumn, ...]) -> None:
+        """One more user of the index on ``keys``; if it is new, it has to be filled."""
+        if keys not in self._keys:
+            self._keys[keys] = self.rows.add_index()
+        self._users[keys] = self._users.get(keys, 0) + 1
+
+    def fill_index(self, keys: tuple[KeyColumn, ...], most: int) -> int:
+        """Enter up to ``most`` rows that are not in the index; how many are left then."""
+        rows, index = self.rows, self._keys[keys]
+        start = max(index.stop, rows.tail)
+        stop = min(start + most, rows.head)
+        if stop < rows.head and not rows.touch(index, 8 * most):
+            return rows.head - start
+        index.stop = stop
+        if start < stop:
+            new = np.arange(start, stop, dtype=np.int64)
+            rows.insert(index, start, key_values(keys, self.resolve(new), self._leaves))
+        return rows.head - stop
+
+    def unfilled(self, keys: tuple[KeyColumn, ...]) -> int:
+        """How many rows would have to be entered into an index on ``keys``."""
+        index = self._keys.get(keys)
+        first = self.rows.tail if index is None else max(index.stop, self.rows.tail)
+        return self.rows.head - first
 
     def users_of(self, keys: tuple[KeyColumn, ...]) -> int:
         """How many use an index on ``keys``."""
@@ -80,13 +100,14 @@ class CompositeState:
         rows.reserve(count, 2 * (len(rows) + count))
         for alias, column in self._ids.items():
             rows.put(column, start, ids[alias])
-        if keys is None:
-            values = [key_values(each, ids, self._leaves) for each in self._keys]
+        whole = [each for each, index in self._keys.items() if index.stop == start]
+        if keys is None or len(self._keys) > 1:
+            values = [key_values(each, ids, self._leaves) for each in whole]
         else:
-            values = [keys]
+            values = [keys] * len(whole)
         rows.head = start + count
-        for index, each in zip(self._keys.values(), values, strict=True):
-            rows.insert(index, start, each)
+        for each, entered in zip(whole, values, strict=True):
+            rows.insert(self._keys[each], start, entered)
 
     def resolve(self, rows: Int64s) -> dict[str, Int64s]:
         """The leaf rows that the composites in ``rows`` are made of."""

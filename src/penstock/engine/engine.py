@@ -33,6 +33,7 @@ from penstock.engine.metrics import Counters, Metrics, measure
 from penstock.engine.options import Options
 from penstock.engine.output import empty_table, output_for
 from penstock.engine.plan_event import PlanEvent
+from penstock.engine.preparation import Preparation, prepare
 from penstock.engine.warm_up import announce_compilation
 from penstock.engine.wiring import Wiring, wire
 from penstock.errors import InputError, OptionError, PenstockError
@@ -93,6 +94,7 @@ class Engine:
         if plan == "auto" and statistics is not None:
             plan = self._planned(statistics)
         self._eddy = Eddy.of(plan)
+        self._preparation: Preparation | None = None
         self._plan = _plan_for(query, plan)
         self._lateness = (self.options.lateness or 0) * query.ticks_per_millisecond
         self._strict = self.options.lateness is not None and not self._by_rows
@@ -162,7 +164,7 @@ class Engine:
 
     @property
     def plan(self) -> Plan:
-        """The plan that is running."""
+        """The plan that is running; after :meth:`migrate`, the one that is going to."""
         return self._plan
 
     @property
@@ -211,7 +213,9 @@ class Engine:
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
         table = self._process(taken, clock, seen)
-        if self._eddy is not None:
+        if self._preparation is not None:
+            self._prepare(self._preparation, sum(map(len, taken.rows.values())))
+        elif self._eddy is not None:
             self._route(self._eddy, sum(map(len, taken.rows.values())))
         else:
             self._control.after_push(self, sum(taken.seen.values()))
@@ -232,7 +236,8 @@ class Engine:
         return table
 
     def migrate(self, plan: str | Plan, strategy: str = "jisc") -> None:
-        """Go on with another plan from the next push on.
+        """Go on with another plan from the next push on, or (if it needs indexes over long windows
+        that nobody has needed so far) as soon as these have been filled, a little with every push.
 
         ``"jisc"`` completes what the new plan lacks when somebody asks for it, ``"moving-state"``
         does so at once, ``"parallel-track"`` runs both plans until the tuples of now have died.
@@ -250,7 +255,25 @@ class Engine:
         self._catch_up()
         self._plan = _plan_for(self.query, plan)
         self._eddy = Eddy.of(plan)
-        self._change(strategy)
+        self._begin_change(strategy)
+
+    def _begin_change(self, strategy: str) -> None:
+        """Go over to the plan, at once or when the indexes that it needs are there."""
+        if self._preparation is not None:
+            self._preparation.release()
+            self._preparation = None
+        if strategy != "moving-state":
+            self._preparation = prepare(strategy, self._trees, self._roots())
+        if self._preparation is None:
+            self._change(strategy)
+
+    def _prepare(self, preparation: Preparation, rows: int) -> None:
+        """A push of ``rows`` is done: go on preparing, and go over if nothing is left to do."""
+        if preparation.fill(rows):
+            self._catch_up()
+            self._change(preparation.strategy)
+            preparation.release()
+            self._preparation = None
 
     def _change(self, strategy: str) -> None:
         change = STRATEGIES.get(strategy, reroute)
@@ -263,7 +286,7 @@ class Engine:
         plan = eddy.review(rows, self._trees)
         if plan is not None:
             self._plan = plan
-            self._change(eddy.strategy)
+            self._begin_change(eddy.strategy)
             eddy.begin_period(self._trees)
 
     def pin(self, plan: str | Plan | None = None) -> None:

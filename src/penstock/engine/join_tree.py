@@ -60,7 +60,7 @@ class JoinTree:
         self.elders: Elders | None = None
         """Older plans that run beside this one."""
         self._carried = {} if carried is None else carried
-        self._algorithm: Algorithm = algorithm
+        self.algorithm: Algorithm = algorithm
         self._feedback = feedback
         self.leaves = {alias: leaves[alias] for alias in leaves if alias in root.streams}
         self.wiring = wiring
@@ -160,7 +160,7 @@ class JoinTree:
             [edge.input for edge in inputs],
             self.wiring,
             self.leaves,
-            self._algorithm,
+            self.algorithm,
             state,
             self._counts,
         )
@@ -196,9 +196,18 @@ class JoinTree:
                 continue
             parts = list(_complete_parts(edge))
             if all(len(part.rows) for part in parts):
-                missing = Missing(edge.source, parts, self.wiring, self.leaves, self._algorithm)
+                missing = Missing(edge.source, parts, self.wiring, self.leaves, self.algorithm)
                 edge.source.missing = missing
                 self.missing.append(missing)
+
+    def get_ready_to_complete(self) -> None:
+        """Take over the indexes that completing on demand will use, before others let them go."""
+        for operator in self.operators:
+            for steps in operator.steps:
+                for _, step in steps:
+                    keys = tuple(theirs for _, theirs in step.linking.keys)
+                    if keys and step.target.missing is not None:
+                        step.target.missing.get_ready(keys)
 
     def _turn_all_on(self) -> None:
         for edge in self.edges:
@@ -235,7 +244,7 @@ class JoinTree:
             root,
             self.wiring,
             self.leaves,
-            self._algorithm,
+            self.algorithm,
             self._feedback,
             carried,
             since,

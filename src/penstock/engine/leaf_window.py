@@ -130,6 +130,16 @@ class LeafWindow:
         """On the arrival line: which of ``rows`` may be in results."""
         return None if self._chosen is None else self.rows.take(self._chosen, rows)
 
+    def chosen_until(self, stop: int) -> Bools | None:
+        """The same for all rows from the tail to ``stop``."""
+        if self._chosen is None:
+            return None
+        first, count = self.rows.tail & self.rows.mask, stop - self.rows.tail
+        column: Bools = self.rows.columns[self._chosen]
+        return np.concatenate(
+            [column[first : first + count], column[: max(0, first + count - len(column))]]
+        )
+
     def load(
         self,
         births: Int64s,
@@ -153,17 +163,37 @@ class LeafWindow:
 
     def index_on(self, keys: tuple[KeyColumn, ...]) -> HashIndex:
         """The index on ``keys`` for one more user, made and filled if there is none."""
-        if keys not in self._indexes:
-            rows = self.rows
-            index = self._indexes[keys] = rows.add_index()
-            if len(rows):
-                living = np.arange(rows.tail, rows.head, dtype=np.int64)
-                columns = [rows.take(column, living) for column in self._key_columns]
-                flags = self.chosen(living)
-                chosen = None if flags is None or flags.all() else np.flatnonzero(flags)
-                rows.insert(index, rows.tail, _key_of(keys, columns), chosen)
-        self._users[keys] = self._users.get(keys, 0) + 1
+        self.begin_index(keys)
+        self.fill_index(keys, len(self.rows))
         return self._indexes[keys]
+
+    def begin_index(self, keys: tuple[KeyColumn, ...]) -> None:
+        """One more user of the index on ``keys``; if it is new, it has to be filled."""
+        if keys not in self._indexes:
+            self._indexes[keys] = self.rows.add_index()
+        self._users[keys] = self._users.get(keys, 0) + 1
+
+    def fill_index(self, keys: tuple[KeyColumn, ...], most: int) -> int:
+        """Enter up to ``most`` rows that are not in the index; how many are left then."""
+        rows, index = self.rows, self._indexes[keys]
+        start = max(index.stop, rows.tail)
+        stop = min(start + most, rows.head)
+        if stop < rows.head and not rows.touch(index, 8 * most):
+            return rows.head - start
+        index.stop = stop
+        if start < stop:
+            new = np.arange(start, stop, dtype=np.int64)
+            columns = {k.position: rows.take(self.key_column(k.position), new) for k in keys}
+            flags = self.chosen(new)
+            chosen = None if flags is None or flags.all() else np.flatnonzero(flags)
+            rows.insert(index, start, _key_of(keys, columns), chosen)
+        return rows.head - stop
+
+    def unfilled(self, keys: tuple[KeyColumn, ...]) -> int:
+        """How many rows would have to be entered into an index on ``keys``."""
+        index = self._indexes.get(keys)
+        first = self.rows.tail if index is None else max(index.stop, self.rows.tail)
+        return self.rows.head - first
 
     def users_of(self, keys: tuple[KeyColumn, ...]) -> int:
         """How many use an index on ``keys``."""
@@ -259,7 +289,8 @@ class LeafWindow:
             self._partition.put(start, new.partitions)
         rows.head = stop
         for keys, index in self._indexes.items():
-            rows.insert(index, start, _key_of(keys, new.keys), new.chosen)
+            if index.stop == start:
+                rows.insert(index, start, _key_of(keys, new.keys), new.chosen)
         self._kill(start, stop)
         if self.by_rows:
             ids = ids if chosen is None else chosen
@@ -395,11 +426,14 @@ def _is_partitioned(stream: Stream) -> bool:
     return isinstance(stream.window, RowsWindow) and bool(stream.window.partition_by)
 
 
-def _key_of(keys: tuple[KeyColumn, ...], columns: list[Int64s]) -> Int64s:
+def _key_of(
+    keys: tuple[KeyColumn, ...], columns: Sequence[Int64s] | Mapping[int, Int64s]
+) -> Int64s:
     """The one key column, or the hash of several."""
+    first = columns[keys[0].position]
     if len(keys) == 1:
-        return columns[keys[0].position]
-    hashes = np.zeros(len(columns[0]), np.int64)
+        return first
+    hashes = np.zeros(len(first), np.int64)
     everyone = np.arange(len(hashes), dtype=np.int64)
     for key in keys:
         pairs.mix_into(hashes, columns[key.position], -1, everyone)

@@ -57,25 +57,35 @@ class _Part:
         self.input = rows
         self.first = rows.rows.tail
         self.bound = rows.rows.head
-        self.marked = np.zeros(self.bound - self.first, np.bool_)
-        if isinstance(rows, LeafWindow):
-            flags = rows.chosen(np.arange(self.first, self.bound, dtype=np.int64))
-            if flags is not None:
-                self.marked = ~flags
+        flags = rows.chosen_until(self.bound) if isinstance(rows, LeafWindow) else None
+        self.marked = np.zeros(self.bound - self.first, np.bool_) if flags is None else ~flags
+        self._count = 0 if flags is None else int(np.count_nonzero(self.marked))
+        """Rows that are marked."""
+        self._passed = self.first
+        """Rows before this one are gone, and do not count."""
         self.steps: list[tuple[int, JoinStep]] = []
         self.indexes: dict[KeyColumn, HashIndex] = {}
 
     @property
     def left(self) -> int:
         """Rows that are alive and not marked."""
-        start = max(0, self.input.rows.tail - self.first)
-        return int(len(self.marked) - start - np.count_nonzero(self.marked[start:]))
+        tail = min(self.input.rows.tail, self.bound)
+        if tail > self._passed:
+            gone = self.marked[self._passed - self.first : tail - self.first]
+            self._count -= int(np.count_nonzero(gone))
+            self._passed = tail
+        return self.bound - self._passed - self._count
 
     @property
     def done(self) -> tuple[int, Bools] | None:
         """The rows of which all has been made, if there are any, and the first that they count
         from."""
-        return (self.first, self.marked) if self.marked.any() else None
+        return (self.first, self.marked) if self._count else None
+
+    def mark(self, rows: Int64s, made: bool) -> None:
+        """All combinations of ``rows`` have been made; or not, after all."""
+        self.marked[rows - self.first] = made
+        self._count += len(rows) if made else -len(rows)
 
     def unmarked(self, rows: Int64s) -> Int64s:
         return rows[~self.marked[rows - self.first]]
@@ -118,18 +128,30 @@ class Missing:
             part.steps.append((other, step))
             together = together | target.streams
 
+    def get_ready(self, keys: tuple[KeyColumn, ...]) -> None:
+        """Take the indexes that :meth:`complete` for such ``keys`` will use, which are there."""
+        part = self._part_of(keys[0])
+        self._index(part, keys[0])
+        if not part.steps:
+            self._prepare(part)
+
+    def _part_of(self, key: KeyColumn) -> _Part:
+        return next(p for p in self._parts if key.stream in p.input.streams)
+
+    def _index(self, part: _Part, key: KeyColumn) -> HashIndex:
+        index = part.indexes.get(key)
+        if index is None:
+            index = part.indexes[key] = part.input.index_on((key,))
+        return index
+
     # -- a push ------------------------------------------------------------------------------
 
     def complete(self, keys: tuple[KeyColumn, ...], values: Int64s) -> None:
         """Make what is missing with one of ``values`` in the first of ``keys``."""
-        key = keys[0]
-        part = next(p for p in self._parts if key.stream in p.input.streams)
+        part = self._part_of(keys[0])
         if part.bound <= part.input.rows.low or len(values) == 0:
             return
-        index = part.indexes.get(key)
-        if index is None:
-            index = part.indexes[key] = part.input.index_on((key,))
-        rows = part.input.rows
+        rows, index = part.input.rows, self._index(part, keys[0])
         _, found = probe_keys(values, rows, index, part.bound, len(values))
         found = part.unmarked(found)
         if len(found):
@@ -147,7 +169,7 @@ class Missing:
         """All combinations of ``rows`` of ``part`` that have not been made."""
         if not part.steps:
             self._prepare(part)
-        part.marked[rows - part.first] = True
+        part.mark(rows, True)
         self._log.append((part, rows))
         made = _living(date(part.input.resolve(rows), self._leaves))
         for other, step in part.steps:
@@ -194,7 +216,7 @@ class Missing:
     def undo(self) -> None:
         """The push has failed; the state has been cut off already."""
         for part, rows in self._log:
-            part.marked[rows - part.first] = False
+            part.mark(rows, False)
         self._log.clear()
 
     def dispose(self) -> None:

@@ -37,13 +37,16 @@ class HashIndex:
     narrow: bool = True
     """Whether every key so far fits into 32 bits, so that a match needs no second look."""
     stop: int = 0
-    """Rows before this one have been entered (or left out on purpose)."""
+    """Rows before this one have been entered (or left out on purpose). Less than the head of the
+    ring while the index of an old window is being filled."""
+    touched: int = 0
+    """Heads before this one lie in memory that has been asked for."""
 
     @classmethod
     def of(cls, capacity: int) -> HashIndex:
         return cls(
             np.zeros(capacity, np.uint32),
-            np.full(capacity, index_kernels.ABSENT, np.int64),
+            np.empty(capacity, np.int64),
             65 - capacity.bit_length(),
         )
 
@@ -99,11 +102,23 @@ class Rows:
         return len(self.columns) - 1
 
     def add_index(self) -> HashIndex:
-        """A new index that holds no rows."""
+        """A new index, in which no row has been entered yet."""
         index = HashIndex.of(self.capacity)
-        index.stop = self.head
+        index.stop = self.tail
         self.indexes.append(index)
         return index
+
+    def touch(self, index: HashIndex, count: int) -> bool:
+        """Ask for memory for ``count`` more heads of a new index; whether all is there.
+
+        Memory is given when it is first touched, which takes longer than filling it, and heads are
+        touched at random: without this, the first rows would pay for all of them.
+        """
+        if index.touched >= self.capacity:
+            return True
+        index.heads[index.touched : index.touched + count] = 0
+        index.touched += count
+        return False
 
     def drop_index(self, index: HashIndex) -> None:
         """Do without ``index`` from now on."""
@@ -214,7 +229,10 @@ class Rows:
     def keep_only(self, rows: Int64s) -> None:
         """Renumber: the given rows (ascending) become the rows from the present head on."""
         kept = [ring.take(column, self.mask, rows) for column in self.columns]
-        saved = [ring.take(index.entries, self.mask, rows) for index in self.indexes]
+        saved = [
+            ring.take(index.entries, self.mask, rows[: np.searchsorted(rows, index.stop)])
+            for index in self.indexes
+        ]
         fresh = self._allocate(max(SMALLEST, 1 << max(0, 2 * len(rows) - 1).bit_length()))
         self.tail = self.low = self.head
         self.head += len(rows)
@@ -225,7 +243,7 @@ class Rows:
             index_kernels.enter_codes(
                 index.heads, index.entries, index.shift, self.mask, self.tail, entries
             )
-            index.stop = self.head
+            index.stop = self.tail + len(entries)
 
     def is_worth_a_check(self) -> bool:
         """Whether so many rows came since the last count that most of them may be dead.
@@ -271,6 +289,7 @@ class Rows:
         for number, index in enumerate(self.indexes):
             index.heads, index.entries = parts[count + 2 * number : count + 2 * number + 2]
             index.shift = 65 - capacity.bit_length()
+            index.touched = capacity
 
     def _resize(self, capacity: int) -> None:
         fresh = self._allocate(capacity)
@@ -288,7 +307,7 @@ class Rows:
                 entries,
                 old_mask,
                 self.tail,
-                self.head,
+                index.stop,
             )
 
 

@@ -1,0 +1,139 @@
+"""A change of plan that needs new indexes over long windows waits for them, without a halt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock.engine import preparation
+
+SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])
+OLD, NEW = "((A B) C)", "((A C) B)"
+"""Only the new plan looks up A by y."""
+
+
+@pytest.fixture(autouse=True)
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty rows are entered with each push."""
+    for name, rows in (("_AT_ONCE", 0), ("_PER_PUSH", 40), ("_PER_ROW", 0)):
+        monkeypatch.setattr(preparation, name, rows)
+
+
+class Run:
+    """An engine beside one that keeps the old plan."""
+
+    def __init__(self, **options: Any) -> None:
+        self.graph = penstock.parse(
+            """SELECT A.id AS a, B.id AS b, C.id AS c
+            FROM A [RANGE 1 SECONDS], B [RANGE 1 SECONDS], C [RANGE 1 SECONDS]
+            WHERE A.x = B.x AND A.y = C.y""",
+            schemas=dict.fromkeys("ABC", SCHEMA),
+        )
+        self.engine = penstock.Engine(self.graph, plan=OLD, **options)
+        self.other = penstock.Engine(self.graph, plan=OLD, feedback="off")
+        self.random = np.random.default_rng(5)
+        self.clock = 0
+
+    def push(self, rows: int, streams: str = "ABC") -> None:
+        times = np.arange(self.clock, self.clock + rows)
+        self.clock += rows
+        batches = {
+            s: pa.table([times, times, *self.random.integers(0, 50, (2, rows))], schema=SCHEMA)
+            for s in streams
+        }
+        answer, expected = self.engine.push(batches), self.other.push(batches)
+        order = [(name, "ascending") for name in answer.column_names]
+        assert answer.sort_by(order).equals(expected.sort_by(order))
+
+    @property
+    def running(self) -> str:
+        return str(penstock.Plan(self.engine._trees[0].root))
+
+
+@pytest.mark.parametrize("strategy", ["jisc", "parallel-track"])
+def test_the_old_plan_goes_on_until_the_indexes_are_full(strategy: str) -> None:
+    run = Run(feedback="off")
+    run.push(200)
+    run.engine.migrate(NEW, strategy)
+    assert str(run.engine.plan) == NEW
+    seen = []
+    for _ in range(12):
+        seen.append(run.running)
+        run.push(10)
+    assert seen[0] == OLD
+    assert seen[-1] == NEW
+    assert seen == sorted(seen)  # From the one to the other, once.
+
+
+def test_moving_state_waits_for_nothing() -> None:
+    run = Run(feedback="off")
+    run.push(200)
+    run.engine.migrate(NEW, "moving-state")
+    assert run.running == NEW
+    run.push(10)
+
+
+def test_a_window_that_becomes_empty_meanwhile() -> None:
+    run = Run(feedback="off")
+    run.push(200)
+    run.engine.migrate(NEW)
+    run.push(1)
+    run.clock += 10_000
+    for _ in range(3):
+        run.push(1, "B")
+        run.push(1, "C")
+        run.push(1, "A")
+    run.engine.metrics()
+    for _ in range(12):
+        run.push(30)
+    assert run.running == NEW
+
+
+def test_another_change_of_plan_meanwhile_and_back() -> None:
+    run = Run()
+    run.push(200)
+    for plan in (NEW, "((B C) A)", OLD, NEW, "(A B C)", NEW):
+        run.engine.migrate(plan)
+        run.push(20)
+    for _ in range(40):
+        run.push(5)
+    assert run.running == NEW
+
+
+def test_a_failed_push_and_a_restart_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(feedback="off")
+    run.push(200)
+    run.engine.migrate(NEW)
+    run.push(20)
+
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    rows = pa.table([[1], [run.clock], [1], [1]], schema=SCHEMA)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(run.engine._output), "stage", fail)
+        with pytest.raises(ZeroDivisionError):
+            run.engine.push({"A": rows})
+    run.push(20)
+    blob = run.engine.checkpoint()
+    run.engine = penstock.Engine.restore(run.graph, blob)
+    assert run.running == NEW
+    run.push(20)
+
+
+def test_the_indexes_that_are_prepared_are_the_ones_that_are_used() -> None:
+    """After the change, no index is made that was not prepared."""
+    run = Run(feedback="off")
+    run.push(200)
+    run.engine.migrate(NEW)
+    while run.running == OLD:
+        run.push(1)
+    (tree,) = run.engine._trees
+    before = {alias: set(leaf._indexes) for alias, leaf in tree.leaves.items()}
+    run.push(50)
+    assert tree.missing
+    assert {alias: set(leaf._indexes) for alias, leaf in tree.leaves.items()} == before
