@@ -15,6 +15,7 @@ import hashlib
 import json
 import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -139,12 +140,19 @@ class Checkpoint:
             position += size
         return cls(header, tables, query)
 
-    def restore(self, engine_class: type[Engine], plan: str | Plan | None) -> Engine:
+    def restore(
+        self, engine_class: type[Engine], plan: str | Plan | None, options: Mapping[str, Any]
+    ) -> Engine:
         """An engine that goes on from here."""
         header = self.header
-        engine = engine_class(self.query, plan=plan or header["plan"], **header["options"])
-        if plan is None and "control" in header:
+        given = None if plan == "auto" else plan
+        engine = engine_class(
+            self.query, plan=given or header["plan"], **header["options"] | options
+        )
+        if given is None:
             engine._control.load(header["control"])
+        if plan == "auto":
+            engine._control.pinned = False
         tables = iter(self.tables)
         windows = [
             (alias, leaf, next(tables))

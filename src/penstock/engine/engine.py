@@ -407,9 +407,15 @@ class Engine:
         return Checkpoint.of(self).to_bytes()
 
     @classmethod
-    def restore(cls, query: JoinGraph, blob: bytes, plan: str | Plan | None = None) -> Engine:
-        """The engine of a checkpoint of ``query``, with its plan or another."""
-        return Checkpoint.from_bytes(blob, query).restore(cls, plan)
+    def restore(
+        cls, query: JoinGraph, blob: bytes, plan: str | Plan | None = None, **options: Any
+    ) -> Engine:
+        """The engine of a checkpoint of ``query``.
+
+        Its plan is that of the checkpoint, pinned or not as it was; with ``plan="auto"`` the same,
+        free to change; else ``plan``, pinned. ``options`` are other options than it had.
+        """
+        return Checkpoint.from_bytes(blob, query).restore(cls, plan, options)
 
     # -- a push ------------------------------------------------------------------------------
 
