@@ -169,6 +169,7 @@ class Checkpoint:
         engine._newest = dict(header["newest"])
         engine._place = header["place"]
         engine._first = header.get("first")
+        engine._plan_since = engine.seconds
         engine._started = header["started"]
         for name, value in header["counters"].items():
             setattr(engine._counters, name, value)

@@ -175,7 +175,7 @@ def from_json(line: str) -> Event | None:
         for name, inside in (("cells", CellBatch), ("operators", OperatorBatch)):
             values[name] = tuple(_known(inside, each) for each in values.get(name, ()))
     for name in ("accepts", "exceeded"):
-        if name in values:
+        if name in kind.__dataclass_fields__ and name in values:
             values[name] = tuple(values[name])
     event: Event = _known(kind, values)
     return event
