@@ -10,7 +10,16 @@ from rich.console import Console
 from penstock.cli.run.progress import Progress
 from penstock.cli.run.view import LineView, LiveView, show_summary, started
 from penstock.cli.run.words import count, curve, short, size, span
-from penstock.telemetry import Batch, CellBatch, Event, Failure, Restart, Start, Stop
+from penstock.telemetry import (
+    Batch,
+    CellBatch,
+    Event,
+    Failure,
+    PlanDecision,
+    Restart,
+    Start,
+    Stop,
+)
 
 NONE: dict[str, str] = {}
 ABOUT = ("shop", "SELECT A.id FROM A [NOW]", "(A B)", 2, "2 cells: 2", NONE, "parquet", NONE)
@@ -44,6 +53,26 @@ def seen(*events: Event) -> Progress:
     for event in events:
         progress.note(event)
     return progress
+
+
+def test_changes_of_plan_are_shown() -> None:
+    about = ("(A B C)", "((A C) B)", "it pays", 8.5, 99)
+    change = PlanDecision("t", "r", 0, 1, "migrate", *about)
+    over = PlanDecision(
+        "t", "r", 1, 0, "keep", "(A B)", "(A B)", "no plan fits", 9.0, 99, exceeded=("memory",)
+    )
+    progress = seen(START, batch(0), change, over)
+    assert progress.changes == 1
+    assert progress.exceeded == ["memory"]
+    written = io.StringIO()
+    view = LineView(Console(file=written, width=100))
+    view.show(progress, [change, over])
+    assert "cell 1: plan ((A C) B): it pays\n" in written.getvalue()
+    assert "cell 0: keeps (A B): no plan fits; OVER THE LIMIT of memory" in written.getvalue()
+    screen = io.StringIO()
+    console = Console(file=screen, width=100)
+    console.print(LiveView(console).screen(progress))
+    assert "OVER THE LIMIT" in screen.getvalue()
 
 
 def test_progress_adds_up() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from penstock.engine import controller
 from penstock.engine.kernels import agreement
 from penstock.engine.plan_event import PlanEvent
 from penstock.engine.step_watch import StepWatch
+from penstock.engine.stopwatch import Stopwatch
 
 NAMES = ("A", "B", "C")
 ROWS, WINDOW = 400, 4
@@ -181,6 +183,22 @@ class TestWatchful:
         assert "ZeroDivisionError: a bad day" in event.reason
         assert engine.metrics()["results"] > 0
         assert str(engine.plan) == "(A B C)"
+
+    def test_explain_analyze_tells_cpu_and_history(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        ticks = itertools.count()
+        monkeypatch.setattr(Stopwatch, "clock", lambda *_: 0.001 * next(ticks))
+        engine = engine_after(C_FIRST, B_FIRST)
+        metrics = engine.metrics()
+        # One look at the clock per operator, push and slice: each takes a tick.
+        pushes = round((engine.seconds - engine.history[-1].at) + 1)
+        assert metrics["joins"][0]["seconds"] == pytest.approx(0.001 * pushes, rel=0.2)
+        assert metrics["state"]["windows"]["A"]["seconds"] > metrics["joins"][0]["seconds"]
+        assert metrics["seconds"] > sum(each["seconds"] for each in metrics["joins"])
+        told = engine.explain(analyze=True)
+        assert "history       " in told
+        assert "((A C) B) → ((A B) C)  the gain repays the change, CPU " in told
+        assert "why  chosen by the controller: the gain repays the change, at " in told
+        assert "history" not in engine.explain()
 
     def test_nothing_is_planned_before_all_streams_have_come(self) -> None:
         engine = penstock.Engine(QUERY)

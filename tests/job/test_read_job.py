@@ -80,6 +80,7 @@ def test_everything_that_a_job_may_say(folder: Path) -> None:
         hot = { "A.x" = [17, 4] }
         state_folder = "windows"
         plan = "((A B) C)"
+        adapt = "on"
         feedback = "jit"
         overload = "shed"
         limits = { cpu = 0.5, memory = "1.5 GiB", probes = 1000 }
@@ -113,6 +114,7 @@ def test_everything_that_a_job_may_say(folder: Path) -> None:
     assert job.query == "SELECT A.id FROM A [ROWS 3], B"
     assert job.event_log is None
     assert (job.trigger, job.cells, job.plan) == (90_000, 4, "((A B) C)")
+    assert job.adapt == "on"
     assert job.hot == {"A.x": (17, 4)}
     assert job.state_folder == str(folder / "windows")
     assert (job.feedback, job.overload, job.event_time) == ("jit", "shed", "at")

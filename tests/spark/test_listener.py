@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from penstock.engine.plan_event import PlanEvent
 from penstock.spark.cell_report import CellReport
-from penstock.spark.listener import ProgressListener, batch_event
+from penstock.spark.listener import ProgressListener, batch_event, plan_decisions
 
 
 def report(cell: int, late: int) -> CellReport:
@@ -36,6 +38,23 @@ def test_a_batch() -> None:
     assert event.engine_seconds == 0.5
     assert [cell.cell for cell in event.cells] == [0, 1]
     assert event.cells[0].origin == "live"
+
+
+def test_decisions_of_cells_become_events() -> None:
+    numbers = {"cpu": 0.5, "rival_cpu": 0.1}
+    event = PlanEvent(
+        "migrate", "(A B C)", "((A C) B)", 8.5, 99, "it pays", None, ("cpu",), numbers
+    )
+    told = replace(report(1, 0), decisions=(event.to_json(),))
+    seen = progress()
+    seen.observedMetrics = {"penstock 1": {"reports": [report(0, 0).to_json(), told.to_json()]}}
+    (decision,) = plan_decisions(seen)
+    assert (decision.batch, decision.cell, decision.action) == (7, 1, "migrate")
+    assert (decision.before, decision.plan) == ("(A B C)", "((A C) B)")
+    assert (decision.after_seconds, decision.after_rows) == (8.5, 99)
+    assert decision.exceeded == ("cpu",)
+    assert decision.numbers == numbers
+    assert plan_decisions(progress()) == []
 
 
 def test_a_trigger_that_found_nothing() -> None:

@@ -15,6 +15,7 @@ import hashlib
 import json
 import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -139,12 +140,19 @@ class Checkpoint:
             position += size
         return cls(header, tables, query)
 
-    def restore(self, engine_class: type[Engine], plan: str | Plan | None) -> Engine:
+    def restore(
+        self, engine_class: type[Engine], plan: str | Plan | None, options: Mapping[str, Any]
+    ) -> Engine:
         """An engine that goes on from here."""
         header = self.header
-        engine = engine_class(self.query, plan=plan or header["plan"], **header["options"])
-        if plan is None and "control" in header:
+        given = None if plan == "auto" else plan
+        engine = engine_class(
+            self.query, plan=given or header["plan"], **header["options"] | options
+        )
+        if given is None:
             engine._control.load(header["control"])
+        if plan == "auto":
+            engine._control.pinned = False
         tables = iter(self.tables)
         windows = [
             (alias, leaf, next(tables))
@@ -161,6 +169,7 @@ class Checkpoint:
         engine._newest = dict(header["newest"])
         engine._place = header["place"]
         engine._first = header.get("first")
+        engine._plan_since = engine.seconds
         engine._started = header["started"]
         for name, value in header["counters"].items():
             setattr(engine._counters, name, value)

@@ -282,6 +282,7 @@ class Controller:
             numbers,
         )
         # To find once more that all is well is no news.
-        if event.is_change or event.rival is not None or event.exceeded or self.latest is None:
+        known = self.latest is not None and self.latest.exceeded == event.exceeded
+        if event.is_change or event.rival is not None or event.exceeded or not known:
             self._add(event)
         self.latest = event

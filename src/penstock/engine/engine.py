@@ -34,6 +34,7 @@ from penstock.engine.options import Options
 from penstock.engine.output import empty_table, output_for
 from penstock.engine.plan_event import PlanEvent
 from penstock.engine.preparation import Preparation, prepare
+from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.warm_up import announce_compilation
 from penstock.engine.wiring import Wiring, wire
 from penstock.errors import InputError, OptionError, PenstockError
@@ -114,6 +115,8 @@ class Engine:
         self._place = 0
         self._first: int | None = None
         """The oldest instant of the first push."""
+        self._plan_since = 0.0
+        """Event time at which the plan began to run, in seconds."""
         self._started = False
         self._unswept = self._patience = 0
         """Rows since the last look for what has passed, and how many may come before the next."""
@@ -206,6 +209,7 @@ class Engine:
         need one clock. Late rows of this push are still judged by the watermark of before.
         """
         self._check_usable()
+        began = Stopwatch.clock()
         late_before = None if self._by_rows else self._clock.watermark
         taken = self._intake.take(batches, late_before, self._place, not self._started)
         seen = dict(self._newest)
@@ -219,6 +223,7 @@ class Engine:
             self._route(self._eddy, sum(map(len, taken.rows.values())))
         else:
             self._control.after_push(self, sum(taken.seen.values()))
+        self._counters.seconds += Stopwatch.clock() - began
         self._broken = False
         return table
 
@@ -254,6 +259,7 @@ class Engine:
         check_strategy(strategy, self._trees)
         self._catch_up()
         self._plan = _plan_for(self.query, plan)
+        self._plan_since = self.seconds
         self._eddy = Eddy.of(plan)
         self._begin_change(strategy)
 
@@ -355,20 +361,24 @@ class Engine:
         # Planners and renderers take their time to load, and a start must be quick.
         from penstock.explain.explanation import explain
         from penstock.explain.feedback_text import feedback_text
+        from penstock.explain.history_text import history_text
         from penstock.explain.observation import observed_in
         from penstock.explain.text import text
         from penstock.planning.calibrated import calibrated_costs
         from penstock.planning.problem import Problem
 
         seconds, metrics = self.seconds, self.metrics()
-        observed = observed_in(metrics, seconds) if analyze and seconds > 0 else None
+        observed = None
+        if analyze and seconds > 0:
+            running = seconds - self._plan_since
+            observed = observed_in(metrics, seconds, metrics["seconds"], running)
         problem = Problem(
             self.query, self.statistics(), costs=calibrated_costs(), join=self.options.join
         )
         limits, why = self.options.limits, self._control.why()
         told = text(explain(problem, self._plan, limits, why, observed))
-        more = feedback_text(metrics) if analyze else ""
-        return f"{told}\n\n{more}" if more else told
+        more = [history_text(metrics), feedback_text(metrics)] if analyze else []
+        return "\n\n".join([told, *filter(None, more)])
 
     @property
     def seconds(self) -> float:
@@ -430,9 +440,15 @@ class Engine:
         return Checkpoint.of(self).to_bytes()
 
     @classmethod
-    def restore(cls, query: JoinGraph, blob: bytes, plan: str | Plan | None = None) -> Engine:
-        """The engine of a checkpoint of ``query``, with its plan or another."""
-        return Checkpoint.from_bytes(blob, query).restore(cls, plan)
+    def restore(
+        cls, query: JoinGraph, blob: bytes, plan: str | Plan | None = None, **options: Any
+    ) -> Engine:
+        """The engine of a checkpoint of ``query``.
+
+        Its plan is that of the checkpoint, pinned or not as it was; with ``plan="auto"`` the same,
+        free to change; else ``plan``, pinned. ``options`` are other options than it had.
+        """
+        return Checkpoint.from_bytes(blob, query).restore(cls, plan, options)
 
     # -- a push ------------------------------------------------------------------------------
 

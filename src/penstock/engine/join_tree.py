@@ -25,6 +25,7 @@ from penstock.engine.join_operator import JoinOperator
 from penstock.engine.join_step import Algorithm, Input, JoinStep
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.missing import Missing
+from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.wiring import Wiring
 from penstock.plan.plan import Join, Leaf, Node
 from penstock.plan.stream_set import StreamSet
@@ -71,6 +72,7 @@ class JoinTree:
         self._hidden = START
         """What died before this instant is hidden from probes; later pushes go on from there."""
         self.messages: list[Message] = []
+        self.stopwatch = Stopwatch()
         inputs = [self._edge(each) for each in root.inputs] if isinstance(root, Join) else []
         self.edges = list(self._in_order_of_visit(inputs))
         """All edges, those first for which others may wait."""
@@ -300,9 +302,12 @@ class JoinTree:
 
     def push(self, arrivals: Mapping[str, Arrival]) -> Composites:
         """Store the new rows of each stream; the results that they complete."""
-        deltas = {
-            alias: self.leaves[alias].append(new) for alias, new in arrivals.items() if len(new)
-        }
+        deltas = {}
+        self.stopwatch.start()
+        for alias, new in arrivals.items():
+            if len(new):
+                deltas[alias] = self.leaves[alias].append(new)
+                self.stopwatch.lap(self.leaves[alias].streams)
         return self.process(deltas) if self.elders is None else self.elders.process(self, deltas)
 
     def see_windows(self) -> None:
@@ -350,13 +355,17 @@ class JoinTree:
             return deltas.get(stream, self._nothing)
         for missing in self.missing:
             missing.begin()
+        self.stopwatch.start()
         for edge in self.edges:
             if isinstance(edge.node, Leaf):
                 edge.admit(deltas.get(edge.node.stream))
             else:
                 assert edge.producer is not None
                 edge.admit(_run(edge.producer, edge.children))
-        return _run(self._top, self._inputs) or self._nothing
+            self.stopwatch.lap(edge.streams)
+        made = _run(self._top, self._inputs) or self._nothing
+        self.stopwatch.lap(self.root.streams)
+        return made
 
     def marks(self) -> Marks:
         """Where every window and state ends now, and what was counted."""
@@ -368,6 +377,7 @@ class JoinTree:
     def undo(self, marks: Marks) -> None:
         """Go back to ``marks``."""
         heads = iter(marks[0])
+        self.stopwatch.forget()
         self._counts[:] = marks[1]
         del self.messages[marks[2] :]
         self._hidden = START
@@ -384,6 +394,7 @@ class JoinTree:
 
     def commit(self) -> None:
         """The push is done. Guards may be turned on and off now."""
+        self.stopwatch.commit()
         if self.elders is not None and self.elders.commit(self):
             self.elders = None
             self._welcome_guards()

@@ -21,6 +21,7 @@ class Counters:
 
     def __init__(self, sources: tuple[str, ...]) -> None:
         self.pushes = 0
+        self.seconds = 0.0
         self.results = 0
         self.rows = dict.fromkeys(sources, 0)
         self.late = dict.fromkeys(sources, 0)
@@ -45,13 +46,14 @@ def measure(
 
     ``late`` and ``null_time`` are totals; per source they are under ``sources``. ``state`` has the
     rows and bytes of every window and every stored join (and how much of a join's state is there
-    after a change of plan: its ``completion``), ``joins`` what each join did.
+    after a change of plan: its ``completion``), ``joins`` what each join did. ``seconds`` is the
+    time in pushes since the start; of windows and joins, since the plan runs.
     """
-    windows = [leaf for tree in trees for leaf in tree.leaves.values()]
     states = [state for tree in trees for state in tree.states]
     interval = None if clock.watermark == START else clock.watermark
     return {
         "pushes": counters.pushes,
+        "seconds": counters.seconds,
         "rows": sum(counters.rows.values()),
         "results": counters.results,
         "late": sum(counters.late.values()),
@@ -73,8 +75,10 @@ def measure(
                     "source": leaf.stream.source,
                     "rows": len(leaf.rows),
                     "bytes": leaf.nbytes,
+                    "seconds": tree.stopwatch.seconds.get(leaf.streams, 0.0),
                 }
-                for leaf in windows
+                for tree in trees
+                for leaf in tree.leaves.values()
             },
             "joins": {
                 str(state.streams): {
@@ -91,6 +95,7 @@ def measure(
                 "plan": write(operator.node),
                 "streams": str(operator.node.streams),
                 "made": operator.made,
+                "seconds": tree.stopwatch.seconds.get(operator.streams, 0.0),
                 "probes": sum(s.probes for steps in operator.steps for _, s in steps),
                 "matches": sum(s.matches for steps in operator.steps for _, s in steps),
             }

@@ -40,23 +40,34 @@ class Observations:
 
 
 def observed_in(
-    metrics: Mapping[str, Any], seconds: float, cpu_seconds: float | None = None
+    metrics: Mapping[str, Any],
+    seconds: float,
+    cpu_seconds: float | None = None,
+    running: float | None = None,
 ) -> Observations:
     """What the metrics of an engine say after ``seconds`` of event time.
 
-    ``cpu_seconds`` is the CPU time of all pushes, if the host has counted it.
+    ``cpu_seconds`` is the time in all pushes, if it was measured. The plan has been ``running`` for
+    so many of the seconds; its operators have counted since then.
     """
     windows, states = metrics["state"]["windows"], metrics["state"]["joins"]
     per_second = 1 / seconds if seconds > 0 else 0.0
+    span = seconds if running is None else running
+    in_plan = 1 / span if span > 0 else 0.0
     found = {
-        StreamSet.of(alias): Observation(rows=each["rows"], memory=each["bytes"])
+        StreamSet.of(alias): Observation(
+            rows=each["rows"], cpu=each["seconds"] * in_plan, memory=each["bytes"]
+        )
         for alias, each in windows.items()
     }
     for joined in metrics["joins"]:
         streams = read(joined["plan"]).streams
         state = states.get(str(streams), {})
         found[streams] = Observation(
-            rate=joined["made"] * per_second, rows=state.get("rows"), memory=state.get("bytes")
+            rate=joined["made"] * in_plan,
+            rows=state.get("rows"),
+            cpu=joined["seconds"] * in_plan,
+            memory=state.get("bytes"),
         )
     total = Observation(
         rate=metrics["results"] * per_second,

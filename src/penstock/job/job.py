@@ -81,6 +81,7 @@ class Job:
     state_folder: str | None = None
     """Where cells keep their windows as files; None: in Spark's state store."""
     plan: str = "auto"
+    adapt: str | None = None
     feedback: str | None = None
     overload: str | None = None
     limits: Limits | None = None

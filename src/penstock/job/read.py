@@ -64,6 +64,7 @@ def job_of(
         hot=_hot(top.take("hot"), top),
         state_folder=_state_folder(top, folder),
         plan=top.text("plan", 'a plan such as "((A B) C)", or "auto"') or "auto",
+        adapt=top.choice("adapt", ("auto", "on", "off")),
         feedback=top.text("feedback"),
         overload=top.text("overload"),
         limits=_limits(top.table("limits")),

@@ -55,8 +55,9 @@ class Cell:
 
     @classmethod
     def restore(cls, settings: CellSettings, blob: bytes) -> Cell:
-        """The cell that :meth:`checkpoint` wrote down."""
-        return cls(settings, Engine.restore(settings.query, blob, settings.plan))
+        """The cell that :meth:`checkpoint` wrote down, with the options of now."""
+        options = dict(settings.options)
+        return cls(settings, Engine.restore(settings.query, blob, settings.plan, **options))
 
     def checkpoint(self) -> bytes:
         return self.engine.checkpoint()

@@ -31,6 +31,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.engine.plan_event import PlanEvent
 from penstock.errors import CheckpointError
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_report import Origin
@@ -88,6 +89,7 @@ class Taken:
     state_bytes: int
     stored_bytes: int
     operators: tuple[OperatorBatch, ...]
+    decisions: tuple[PlanEvent, ...]
 
 
 @dataclass(slots=True)
@@ -127,6 +129,7 @@ class CellHistory:
         if not self.entries:
             delivery = with_static(self.settings, self.number, delivery)
         before = cell.engine.metrics()
+        cell.engine.drain_events()  # Those of a replay have been told.
         start = time.perf_counter()
         results = cell.push(delivery)
         seconds = time.perf_counter() - start
@@ -144,6 +147,7 @@ class CellHistory:
             after["state"]["bytes"],
             sum(entry.size + entry.base_size for entry in self.entries),
             operator_batches(str(cell.engine.plan), before, after),
+            tuple(cell.engine.drain_events()),
         )
 
     def _current(self, live: LiveCell | None) -> tuple[Cell, Origin]:

@@ -98,6 +98,7 @@ class CellProcessor(StatefulProcessor):
             plan=str(engine.plan),
             watermark=engine.watermark,
             operators=taken.operators,
+            decisions=tuple(event.to_json() for event in taken.decisions),
         )
         yield from Envelope.of(self._settings.query.schema).wrap(taken.results, report)
 

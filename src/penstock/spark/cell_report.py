@@ -57,6 +57,8 @@ class CellReport:
     """In ticks of the query's time unit, after the batch."""
     operators: tuple[OperatorBatch, ...] = ()
     """What each window and join did."""
+    decisions: tuple[Mapping[str, Any], ...] = ()
+    """What was decided about the plan: :class:`penstock.engine.plan_event.PlanEvent` as JSON."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -65,6 +67,7 @@ class CellReport:
     def from_json(cls, text: str) -> CellReport:
         fields: dict[str, Any] = json.loads(text)
         fields["operators"] = tuple(OperatorBatch(**each) for each in fields["operators"])
+        fields["decisions"] = tuple(fields.get("decisions", ()))
         return cls(**fields)
 
 

@@ -29,7 +29,7 @@ import penstock
 from penstock.errors import InputError, PenstockError
 from penstock.job.job import Job
 from penstock.spark.checkpoint_owner import CheckpointOwner, last_batch
-from penstock.spark.listener import ProgressListener, batch_event
+from penstock.spark.listener import ProgressListener, batch_event, plan_decisions
 from penstock.spark.prepared_job import PreparedJob
 from penstock.spark.sinks import start_sink
 from penstock.spark.spark_mistake import blamed_on, one_line, own_error
@@ -147,10 +147,13 @@ class JobRun:
     def _batches(self, told: Sequence[StreamingQueryProgress | None]) -> list[Event]:
         found: list[Event] = []
         for progress in told:
-            event = progress and batch_event(progress, self._sources, self._replicas)
+            if progress is None:
+                continue
+            event = batch_event(progress, self._sources, self._replicas)
             if event and event.batch > self._latest:
                 self._count(event)
                 found.append(self._noted(event))
+                found += [self._noted(each) for each in plan_decisions(progress)]
         return found
 
     def _end(self, query: StreamingQuery) -> Event:

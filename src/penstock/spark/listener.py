@@ -20,8 +20,9 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
+from penstock.engine.plan_event import PlanEvent
 from penstock.spark.cell_report import CellReport, cell_reports
-from penstock.telemetry.events import Batch, CellBatch
+from penstock.telemetry.events import Batch, CellBatch, PlanDecision
 from penstock.telemetry.operator_batch import in_all_cells
 
 _EXECUTED = "addBatch"
@@ -93,6 +94,29 @@ def batch_event(
         cells=cells,
         operators=in_all_cells(each for report in reports for each in report.operators),
     )
+
+
+def plan_decisions(progress: StreamingQueryProgress) -> list[PlanDecision]:
+    """What the controllers of the cells decided in a micro-batch."""
+    return [
+        PlanDecision(
+            at=progress.timestamp,
+            run=str(progress.runId),
+            batch=int(progress.batchId),
+            cell=report.cell,
+            action=event.action,
+            before=event.before,
+            plan=event.plan,
+            reason=event.reason,
+            after_seconds=event.at,
+            after_rows=event.rows,
+            rival=event.rival,
+            exceeded=event.exceeded,
+            numbers=event.numbers,
+        )
+        for report in cell_reports(progress.observedMetrics or {})
+        for event in map(PlanEvent.from_json, report.decisions)
+    ]
 
 
 def _cell(report: CellReport) -> CellBatch:

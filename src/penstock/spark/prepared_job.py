@@ -102,6 +102,8 @@ def _rates(job: Job) -> dict[str, float] | None:
 def engine_options(job: Job) -> dict[str, Any]:
     """The options of the engine that the job gives; the engine says which it knows."""
     options: dict[str, Any] = {}
+    if job.adapt is not None:
+        options["adapt"] = job.adapt
     if job.feedback is not None:
         options["feedback"] = job.feedback
     if job.overload is not None:

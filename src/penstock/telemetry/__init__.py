@@ -1,7 +1,16 @@
 """What a running job tells: events as values, and the log that keeps them."""
 
 from penstock.telemetry.event_log import EventLog, read_events
-from penstock.telemetry.events import Batch, CellBatch, Event, Failure, Restart, Start, Stop
+from penstock.telemetry.events import (
+    Batch,
+    CellBatch,
+    Event,
+    Failure,
+    PlanDecision,
+    Restart,
+    Start,
+    Stop,
+)
 from penstock.telemetry.follow import EventFollower
 from penstock.telemetry.operator_batch import OperatorBatch
 
@@ -13,6 +22,7 @@ __all__ = [
     "EventLog",
     "Failure",
     "OperatorBatch",
+    "PlanDecision",
     "Restart",
     "Start",
     "Stop",

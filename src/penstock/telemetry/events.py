@@ -94,6 +94,31 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanDecision:
+    """The controller of a cell has decided about its plan."""
+
+    at: str
+    run: str
+    batch: int
+    cell: int
+    action: str
+    """``migrate``, ``keep``, or ``fail`` if the controller cannot go on."""
+    before: str
+    plan: str
+    """The plan that runs from now on."""
+    reason: str
+    after_seconds: float
+    """Event time since the first tuple of the cell; arrivals on the arrival line."""
+    after_rows: int
+    rival: str | None = None
+    """The best other plan."""
+    exceeded: tuple[str, ...] = ()
+    """The limits that even ``plan`` exceeds: some of ``cpu`` and ``memory``."""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """What the decision rests on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """A job has ended, all that it took in is committed."""
 
@@ -117,12 +142,13 @@ class Failure:
     details: str = ""
 
 
-Event: TypeAlias = Start | Restart | Batch | Stop | Failure
+Event: TypeAlias = Start | Restart | Batch | PlanDecision | Stop | Failure
 
 KINDS: dict[str, type[Event]] = {
     "start": Start,
     "restart": Restart,
     "batch": Batch,
+    "decision": PlanDecision,
     "stop": Stop,
     "failure": Failure,
 }
@@ -148,8 +174,9 @@ def from_json(line: str) -> Event | None:
     if kind is Batch:
         for name, inside in (("cells", CellBatch), ("operators", OperatorBatch)):
             values[name] = tuple(_known(inside, each) for each in values.get(name, ()))
-    elif "accepts" in values:
-        values["accepts"] = tuple(values["accepts"])
+    for name in ("accepts", "exceeded"):
+        if name in kind.__dataclass_fields__ and name in values:
+            values[name] = tuple(values[name])
     event: Event = _known(kind, values)
     return event
 

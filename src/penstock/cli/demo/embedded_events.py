@@ -124,6 +124,12 @@ class EmbeddedEvents:
                 )
             ]
         )
+        for event in self._engine.drain_events():
+            if event.action in ("keep", "migrate", "fail"):
+                self._page.show_plain(
+                    {"version": 1, "event": "decision", "run": _RUN, **event.to_json()}
+                    | {"at": self._now(), "after_seconds": event.at, "after_rows": event.rows}
+                )
         self._batch += 1
         self._before, self._began = metrics, now
         self._rows.clear()

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from penstock.cli.live_page import add_page_options
+from penstock.cli.plan_options import add_adapt_option, add_plan_options, with_plan_options
 
 EPILOG = """\
 example: penstock run examples/auctions/job.toml
@@ -25,6 +26,8 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("job", metavar="JOB", help="the job file")
+    add_plan_options(parser)
+    add_adapt_option(parser)
     add_run_options(parser)
     parser.set_defaults(run=run)
 
@@ -50,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     from penstock.cli.run.run_job import run_job
     from penstock.job import read_job
 
-    job = read_job(options.job)
+    job = with_plan_options(read_job(options.job), options)
     console = Console(highlight=False)
     with opened_page(options, console) as page:
         results = LatestResults.of(job.sink) if page else None

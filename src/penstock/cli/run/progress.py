@@ -6,7 +6,16 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from penstock.telemetry import Batch, CellBatch, Event, Failure, Restart, Start, Stop
+from penstock.telemetry import (
+    Batch,
+    CellBatch,
+    Event,
+    Failure,
+    PlanDecision,
+    Restart,
+    Start,
+    Stop,
+)
 
 RECENT = 60
 """So many micro-batches are drawn."""
@@ -28,6 +37,10 @@ class Progress:
     """Seconds in micro-batches."""
     engine: float = 0.0
     slowest: float = 0.0
+    changes: int = 0
+    """Changes of plan, in all cells."""
+    refused: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """The limits that each cell exceeds, as it said last."""
     recent: deque[Batch] = field(default_factory=lambda: deque(maxlen=RECENT))
 
     def note(self, event: Event) -> None:
@@ -43,6 +56,9 @@ class Progress:
             self.engine += event.engine_seconds
             self.slowest = max(self.slowest, event.seconds)
             self.recent.append(event)
+        elif isinstance(event, PlanDecision):
+            self.changes += event.action == "migrate"
+            self.refused[event.cell] = event.exceeded
         else:
             self.end = event
 
@@ -57,6 +73,11 @@ class Progress:
     @property
     def cells(self) -> tuple[CellBatch, ...]:
         return self.latest.cells if self.latest else ()
+
+    @property
+    def exceeded(self) -> list[str]:
+        """The limits that no plan of some cell is within."""
+        return sorted({limit for limits in self.refused.values() for limit in limits})
 
     def rate(self, source: str | None = None) -> float:
         """Rows per second in the last micro-batches and the time between them."""

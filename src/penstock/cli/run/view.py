@@ -19,7 +19,7 @@ from rich.text import Text
 
 from penstock.cli.run.progress import Progress
 from penstock.cli.run.words import count, curve, short, size, span
-from penstock.telemetry import Batch, Event, Failure, Restart, Start
+from penstock.telemetry import Batch, Event, Failure, PlanDecision, Restart, Start
 
 _WIDEST = 110
 _ACCENT = "cyan"
@@ -64,6 +64,9 @@ class LineView:
             if isinstance(event, Start):
                 self.say(started(event))
                 self.say(f"plan {event.plan}, {event.placement}")
+            elif isinstance(event, PlanDecision):
+                if event.action != "keep" or event.exceeded:
+                    self.say(decided(event))
             elif isinstance(event, Batch):
                 self._pending = event
         is_over = progress.end is not None
@@ -127,6 +130,9 @@ class LiveView:
         facts.add_row("micro-batches", f"{progress.batches:,}")
         facts.add_row("the last took", span(latest.seconds) if latest else "")
         facts.add_row("state", size(latest.state_bytes) if latest else "")
+        facts.add_row("changes of plan", f"{progress.changes:,}")
+        if progress.exceeded:
+            facts.add_row("OVER THE LIMIT", Text(", ".join(progress.exceeded), style="bold red"))
         grid = Table.grid(expand=True)
         grid.add_column(ratio=1)
         grid.add_column(justify="right")
@@ -192,6 +198,13 @@ class LiveView:
 
     def _panel(self, title: str, inside: RenderableType) -> RenderableType:
         return Panel(inside, title=title, title_align="left", border_style="dim", width=self._width)
+
+
+def decided(event: PlanDecision) -> str:
+    """A decision about a plan in one line."""
+    what = f"plan {event.plan}" if event.action == "migrate" else f"keeps {event.plan}"
+    over = f"; OVER THE LIMIT of {' and '.join(event.exceeded)}" if event.exceeded else ""
+    return f"cell {event.cell}: {what}: {event.reason}{over}"
 
 
 def started(event: Start) -> str:
