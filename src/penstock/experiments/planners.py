@@ -48,8 +48,8 @@ class Findings:
     settings: int = 0
     seconds: dict[str, list[float]] = field(default_factory=dict)
     qualified: dict[str, int] = field(default_factory=dict)
-    costs: dict[str, list[Cost]] = field(default_factory=dict)
-    """Of the qualified plans that a planner found."""
+    costs: dict[str, dict[int, Cost]] = field(default_factory=dict)
+    """Of the qualified plans that a planner found, by the number of the graph."""
     cpu_ratios: list[float] = field(default_factory=list)
     memory_ratios: list[float] = field(default_factory=list)
 
@@ -164,7 +164,7 @@ def measure(
         for name, each in found.items():
             row.count(name, each is not None)
             if each is not None:
-                row.costs.setdefault(name, []).append(each.cost)
+                row.costs.setdefault(name, {})[number] = each.cost
         by_paper = ("mjoin", "bjtree", "state-selection", "state-removal")
         row.count("paper", any(found[name] is not None for name in by_paper))
         if with_finder:
@@ -203,12 +203,13 @@ def measure_streams(parameters: Parameters, seed: int) -> list[Row]:
         {
             "kind": "plan",
             "streams": row.streams,
+            "graph": number,
             "planner": name,
             "cpu": cost.cpu,
             "memory": cost.memory,
         }
         for name in PLANNERS[1:]
-        for cost in row.costs.get(name, [])
+        for number, cost in row.costs.get(name, {}).items()
     ]
     return rows
 

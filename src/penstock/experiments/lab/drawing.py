@@ -7,6 +7,7 @@ the same bytes: no date, and ids from a fixed salt.
 from __future__ import annotations
 
 import importlib.util
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from penstock.experiments.lab.chart import Chart, Panel, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 COLOURS = (
     "#000000",
@@ -32,6 +34,8 @@ WIDTH, HEIGHT, LEGEND = 3.6, 2.7, 0.22
 """Inches of a panel, and of a line of the legend."""
 FEW = 6
 """Values of x that are marked one by one."""
+MANY = 300.0
+"""Times the smallest: up to there a logarithmic axis has ticks between the powers of ten."""
 
 _STYLE: Any = {
     "font.size": 8.5,
@@ -109,8 +113,10 @@ def _panel(axes: Axes, panel: Panel, looks: dict[str, tuple[str, str]]) -> dict[
         axes.grid(visible=False, axis="x")
     if panel.log_x:
         axes.set_xscale("log")
+        _few_ticks(axes.xaxis, [x for each in panel.series for x in each.x])
     if panel.log_y:
         axes.set_yscale("log")
+        _few_ticks(axes.yaxis, [y for each in panel.series for y in each.y])
     else:
         axes.set_ylim(bottom=0)
     for text, x in (panel.marks or {}).items():
@@ -128,6 +134,17 @@ def _panel(axes: Axes, panel: Panel, looks: dict[str, tuple[str, str]]) -> dict[
     return handles
 
 
+def _few_ticks(axis: Axis, values: list[float]) -> None:
+    """1, 2 and 5 of each power of ten as plain numbers, or the powers if there are many."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    known = [value for value in values if value > 0 and math.isfinite(value)]
+    if known and max(known) / min(known) < MANY:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def _draw(axes: Axes, panel: Panel, each: Series, number: int, colour: str, marker: str) -> Any:
     if panel.kind == "bars":
         width = 0.8 / len(panel.series)
@@ -138,7 +155,8 @@ def _draw(axes: Axes, panel: Panel, each: Series, number: int, colour: str, mark
             each.x, each.y, s=14, marker=marker, facecolors="none", edgecolors=colour,
             linewidths=0.9,
         )  # fmt: skip
-    (line,) = axes.plot(each.x, each.y, color=colour, marker="" if each.is_plain else marker)
+    y = [math.nan if panel.log_y and value <= 0 else value for value in each.y]
+    (line,) = axes.plot(each.x, y, color=colour, marker="" if each.is_plain else marker)
     return line
 
 
