@@ -222,8 +222,10 @@ class PeersBench:
                 "query": part.workload.query,
                 "plan": part.better_plan,
                 "sequence": part.better if variant == "better" else part.written,
+                "peer": peer.name,
                 "variant": variant,
                 "cores": self._settings.cores,
+                "memory": self._settings.bounds.memory,
                 "work": str(work / name),
             }
             for name, part in (("rehearsal", case.rehearsal()), ("job", case))
