@@ -361,6 +361,21 @@ def _matches(case: Case) -> float:
     return float(sum(join["matches"] for join in engine.metrics()["joins"]) / case.tuples)
 
 
+def test_orders_that_are_the_same_are_measured_once(tmp_path: Path) -> None:
+    chosen = Settings.of(tmp_path, cases=["W1", "W2", "pair"], peers=["penstock", "flink"])
+    variants: dict[tuple[str, str], list[str]] = {}
+    for line in PeersBench(chosen).lines:
+        variants.setdefault((line.case.name, line.peer.name), []).append(line.variant)
+    assert variants == {
+        ("W1", "penstock"): ["written", "better"],
+        ("W1", "flink"): ["written", "better", "multi-join"],
+        ("W2", "penstock"): ["written", "better"],  # The same order, another plan.
+        ("W2", "flink"): ["written", "multi-join"],
+        ("pair", "penstock"): ["written"],
+        ("pair", "flink"): ["written", "multi-join"],
+    }
+
+
 def test_hot_values_are_as_hot_as_they_say() -> None:
     workload = CASES["skew"].smaller(5).workload
     x = workload.tables()["B"].column("x").to_numpy()

@@ -71,7 +71,7 @@ PEERS = {
         _peer(
             "penstock-spark",
             "Penstock on Spark",
-            ("penstock",),
+            ("written",),
             own=True,
             script="spark",
             files="parquet",

@@ -222,8 +222,10 @@ class PeersBench:
                 "query": part.workload.query,
                 "plan": part.better_plan,
                 "sequence": part.better if variant == "better" else part.written,
+                "peer": peer.name,
                 "variant": variant,
                 "cores": self._settings.cores,
+                "memory": self._settings.bounds.memory,
                 "work": str(work / name),
             }
             for name, part in (("rehearsal", case.rehearsal()), ("job", case))
@@ -261,8 +263,8 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
 
 def _variants(case: Case, peer: Peer) -> Sequence[str]:
     """The better order is not measured where it is the one written, unless it is another plan."""
-    same = case.better == case.written and peer.kind != "penstock"
-    if same and set(ORDERS) <= set(peer.variants):
+    one_plan = peer.kind != "penstock" or len(case.written) == 2
+    if case.better == case.written and one_plan and set(ORDERS) <= set(peer.variants):
         return [variant for variant in peer.variants if variant != "better"]
     return peer.variants
 

@@ -8,7 +8,8 @@ A script is run by the interpreter of its peer, which knows nothing of Penstock,
 - ``pairs``: the equalities, as (stream, other stream, column);
 - ``window``: no two tuples of a result are farther apart in ``ts``;
 - ``sequence``: the streams in the order in which to join them;
-- ``variant``, ``cores``, ``query``, ``plan``, and ``work``, a folder to write to.
+- ``peer`` and ``variant``, ``cores``, ``memory`` in bytes, ``query``, ``plan``, and ``work``, a
+  folder to write to.
 
 ``join`` returns the number of ``results``, the ``sums`` of the ids by stream, and, if the peer
 knows, ``state_bytes`` or ``state_rows``.
