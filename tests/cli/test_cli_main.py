@@ -21,6 +21,8 @@ COMMANDS: tuple[list[str], ...] = (
     ["demo"],
     ["run"],
     ["ui"],
+    ["init"],
+    ["completion"],
     ["explain"],
     ["doctor"],
     ["bench"],

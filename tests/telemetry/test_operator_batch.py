@@ -60,6 +60,17 @@ def test_a_count_that_began_again_is_new() -> None:
     assert [each.made for each in fresh if "," in each.streams] == [1, 1]
 
 
+def test_overload_is_told_where_the_engine_tells_it() -> None:
+    _, metrics = run()
+    short = metrics | {"overload": {"shares": {"{a}": 0.25}, "staleness": {"C": 3.5}}}
+    found = {each.streams: each for each in operator_batches("((a b) C)", metrics, short)}
+    assert (found["{a}"].allowance, found["{C}"].allowance) == (0.25, 1.0)
+    assert (found["{a}"].staleness, found["{C}"].staleness) == (0.0, 3.5)
+    other = dataclasses.replace(found["{a}"], allowance=0.75, staleness=9.0)
+    (both,) = in_all_cells([found["{a}"], other])
+    assert (both.allowance, both.staleness) == (0.5, 9.0)
+
+
 def test_completion_after_a_change_of_plan_goes_up_to_one() -> None:
     query = penstock.parse(TEXT, schemas={"A": SCHEMA, "C": SCHEMA})
     engine = penstock.Engine(query, plan="((a b) C)", feedback="off")

@@ -260,8 +260,7 @@ def test_the_running_demo_and_a_pin(page: Page) -> None:
         expect(page.locator("#commands")).to_be_hidden()
 
 
-@pytest.mark.parametrize("width", [360, 800, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (800, "light"), (1440, "dark")])
 def test_nothing_is_wider_than_the_screen(
     run: Run, browser: Browser, width: int, scheme: str
 ) -> None:

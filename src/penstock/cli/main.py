@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from penstock.cli import calibrate, experiment, explain, ui, warm_up
+from penstock.cli import calibrate, completion, experiment, explain, init, ui, warm_up
 from penstock.cli.bench import command as bench
 from penstock.cli.demo import command as demo
 from penstock.cli.doctor import command as doctor
@@ -33,7 +33,19 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="store_true", help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (demo, run, ui, explain, doctor, bench, calibrate, experiment, warm_up):
+    for command in (
+        demo,
+        init,
+        run,
+        ui,
+        explain,
+        doctor,
+        bench,
+        calibrate,
+        experiment,
+        warm_up,
+        completion,
+    ):
         command.add_parser(commands)
     return top
 

@@ -40,6 +40,10 @@ class OperatorBatch:
     """Partial results that rows asleep would have made."""
     completion: float = 1.0
     """How much of a state is there after a change of plan: 1 is all of it."""
+    allowance: float = 1.0
+    """How many of the probes with its rows are allowed under overload: 1 is all of them."""
+    staleness: float = 0.0
+    """The age in seconds of the oldest of its rows in results, where freshness is limited."""
 
 
 def operator_batches(
@@ -55,6 +59,8 @@ def operator_batches(
                 plan, f"{{{alias}}}", rows=window["rows"], bytes=window["bytes"], made=taken
             )
         )
+    overload = after.get("overload", {})
+    shares, ages = overload.get("shares") or {}, overload.get("staleness") or {}
     then = {each["streams"]: each for each in before["joins"]}
     states = after["state"]["joins"]
     for join in after["joins"]:
@@ -71,7 +77,16 @@ def operator_batches(
                 completion=state.get("completion", 1.0),
             )
         )
-    return _with_guards(found, before["feedback"]["guards"], after["feedback"]["guards"])
+    aliases = {f"{{{alias}}}": alias for alias in after["state"]["windows"]}
+    rationed = [
+        replace(
+            each,
+            allowance=shares.get(each.streams, 1.0),
+            staleness=ages.get(aliases.get(each.streams, ""), 0.0),
+        )
+        for each in found
+    ]
+    return _with_guards(rationed, before["feedback"]["guards"], after["feedback"]["guards"])
 
 
 def in_all_cells(operators: Iterable[OperatorBatch]) -> tuple[OperatorBatch, ...]:
@@ -93,6 +108,8 @@ def _sum(one: OperatorBatch, other: OperatorBatch) -> OperatorBatch:
         one,
         cells=cells,
         completion=(one.completion * one.cells + other.completion * other.cells) / cells,
+        allowance=(one.allowance * one.cells + other.allowance * other.cells) / cells,
+        staleness=max(one.staleness, other.staleness),
         **{name: getattr(one, name) + getattr(other, name) for name in _COUNTS},
     )
 

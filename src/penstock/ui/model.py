@@ -25,7 +25,7 @@ from penstock.ui.series import Mark, Series
 
 DECISIONS = 400
 PLANS = 100
-SAMPLE = 20
+SAMPLE = 12
 _RECENT = 5
 _LONGEST_VALUE = 200
 _COLUMNS = 24

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 if TYPE_CHECKING:
     from penstock.job import Sink
 
-SHOWN = 20
+SHOWN = 12
 
 
 class LatestResults:

@@ -56,7 +56,7 @@ function show() {
   showPlan(trees, { made: message.result_rate, results: totals.results });
   timeLine.show(points, marks.all, start.limits || {}, start.cells || message.cells.count || 1);
   showCells(message.cells);
-  plans.show(message.plans, accepts);
+  plans.show(message.plans, accepts, status);
   byId("results-none").hidden = sample.rows.length > 0;
   showTable(byId("results-table"), sample.columns, [...sample.rows].reverse(), new Set(sample.columns.keys()));
 }

@@ -10,15 +10,15 @@ class Plans {
     byId("undo").addEventListener("click", () => this.send({ command: "undo" }));
   }
 
-  show(plans, accepts) {
+  show(plans, accepts, status) {
     const may = accepts && this.token ? accepts : [];
     this.form.hidden = !may.length;
     byId("pin").disabled = !may.includes("pin");
     byId("undo").hidden = !may.includes("undo");
-    const shape = JSON.stringify([plans.map((each) => [each.at, each.plan]), may]);
+    const shape = JSON.stringify([plans.map((each) => [each.at, each.plan]), may, status]);
     if (shape === this.shape) return;
     this.shape = shape;
-    this.list.replaceChildren(...plans.map((each, place) => this.item(each, place === plans.length - 1, may)).reverse());
+    this.list.replaceChildren(...plans.map((each, place) => this.item(each, status === "running" && place === plans.length - 1, may)).reverse());
   }
 
   item(each, runs, may) {

@@ -46,7 +46,7 @@ class TimeLine {
     const { at } = this.points;
     const moments = this.decisions.map((each) => each.at).filter((each) => each > 0);
     this.from = Math.min(...at.slice(0, 1), ...moments);
-    this.to = Math.max(...at.slice(-1), ...moments, this.from + 1);
+    this.to = Math.max(this.endOf(at.length - 1), ...moments, this.from + 1);
     const curves = curvesOf(this.limits, this.cells);
     const height = LANE + curves.length * (CHART.height + CHART.gap) + 18;
     const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.mark : undefined;
@@ -68,6 +68,13 @@ class TimeLine {
     if (this.cursor !== null) this.point(Math.min(this.cursor, at.length - 1));
   }
 
+  // A point lasts until the next one begins, the last one for as long as it took.
+  endOf(place) {
+    const { at, columns } = this.points;
+    if (place < 0) return -Infinity;
+    return place + 1 < at.length ? at[place + 1] : at[place] + columns.slowest[place];
+  }
+
   x(at) {
     return this.gutter + ((this.width - this.gutter - 12) * (at - this.from)) / (this.to - this.from);
   }
@@ -83,9 +90,10 @@ class TimeLine {
     const last = values.length ? curve.write(values[values.length - 1]) : "";
     picture.append(drawn("line", { class: "axis", x1: this.gutter, x2: this.width, y1: floor, y2: floor }));
     if (values.length) {
-      const line = values.map((value, i) => `${this.x(at[i]).toFixed(1)},${y(value).toFixed(1)}`).join(" L");
+      const steps = values.map((value, i) => `${this.x(at[i]).toFixed(1)},${y(value).toFixed(1)} H${this.x(this.endOf(i)).toFixed(1)}`);
+      const line = steps.join(" L");
       picture.append(
-        drawn("path", { class: "area", d: `M${this.x(at[0]).toFixed(1)},${floor} L${line} L${this.x(at[at.length - 1]).toFixed(1)},${floor} Z` }),
+        drawn("path", { class: "area", d: `M${this.x(at[0]).toFixed(1)},${floor} L${line} V${floor} Z` }),
         drawn("path", { class: "curve", "data-curve": curve.name, d: `M${line}` }),
       );
     }
@@ -146,18 +154,15 @@ class TimeLine {
     const { at } = this.points;
     if (!at.length) return;
     const wanted = this.from + ((x - this.gutter) / (this.width - this.gutter - 12)) * (this.to - this.from);
-    let best = 0;
-    at.forEach((each, i) => {
-      if (Math.abs(each - wanted) < Math.abs(at[best] - wanted)) best = i;
-    });
-    this.point(best);
+    const next = at.findIndex((each) => each > wanted);
+    this.point(next === -1 ? at.length - 1 : Math.max(0, next - 1));
   }
 
   point(index) {
     const { at, columns } = this.points;
     if (index < 0 || !at.length) return;
     this.cursor = index;
-    const x = this.x(at[index]);
+    const x = this.x((at[index] + this.endOf(index)) / 2);
     for (const [name, value] of [["x1", x], ["x2", x], ["visibility", "visible"]]) this.line.setAttribute(name, value);
     const list = element("dl");
     for (const curve of curvesOf(this.limits, this.cells)) list.append(element("dt", {}, curve.name), element("dd", {}, curve.write(curve.of(this.points, index))));
