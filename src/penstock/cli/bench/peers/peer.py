@@ -33,53 +33,83 @@ class Peer:
     note: str = ""
 
 
-def _peer(name: str, title: str, variants: Sequence[str], **values: object) -> Peer:
-    own = values.pop("own", False)
-    script = values.pop("script", name)
-    return Peer(
-        name=name,
-        title=title,
-        script=HERE / "scripts" / f"run_{script}.py",
-        variants=tuple(variants),
-        requirements=None if own else HERE / "requirements" / f"{name}.txt",
-        **values,  # type: ignore[arg-type]
-    )
+def _script(name: str) -> Path:
+    return HERE / "scripts" / f"run_{name}.py"
 
 
-PEERS = {
-    peer.name: peer
-    for peer in (
-        _peer("duckdb", "DuckDB, offline", ("planned",), kind="offline"),
-        _peer("polars", "Polars, offline", ("better",), kind="offline"),
-        _peer("penstock", "Penstock", ORDERS, own=True, kind="penstock"),
-        _peer(
-            "datafusion",
-            "DataFusion",
-            ORDERS,
-            note="no watermark, no checkpoint; joins above the first never drop their state",
-        ),
-        _peer("pathway", "Pathway", ORDERS, files="csv-tuple-id"),
-        _peer("bytewax", "Bytewax", ORDERS, note="the join is written by hand, in Python"),
-        _peer(
-            "flink",
-            "Flink",
-            (*ORDERS, "multi-join"),
-            files="csv-bare",
-            java=True,
-            note="multi-join never drops its state",
-        ),
-        _peer(
-            "penstock-spark",
-            "Penstock on Spark",
-            ("written",),
-            own=True,
-            script="spark",
-            files="parquet",
-            kind="penstock",
-        ),
-        _peer("spark", "Spark", ORDERS, own=True, files="parquet"),
-    )
-}
+def _pins(name: str) -> Path:
+    return HERE / "requirements" / f"{name}.txt"
+
+
+_OFFLINE = (
+    Peer(
+        "duckdb",
+        "DuckDB, offline",
+        _script("duckdb"),
+        ("planned",),
+        _pins("duckdb"),
+        kind="offline",
+    ),
+    Peer(
+        "polars",
+        "Polars, offline",
+        _script("polars"),
+        ("better",),
+        _pins("polars"),
+        kind="offline",
+    ),
+)
+_EMBEDDED = (
+    Peer("penstock", "Penstock", _script("penstock"), ORDERS, None, kind="penstock"),
+    Peer(
+        "datafusion",
+        "DataFusion",
+        _script("datafusion"),
+        ORDERS,
+        _pins("datafusion"),
+        note="no watermark, no checkpoint; joins above the first never drop their state",
+    ),
+    Peer(
+        "pathway",
+        "Pathway",
+        _script("pathway"),
+        ORDERS,
+        _pins("pathway"),
+        files="csv-tuple-id",
+        note="all rows of a file are one mini-batch",
+    ),
+    Peer(
+        "bytewax",
+        "Bytewax",
+        _script("bytewax"),
+        ORDERS,
+        _pins("bytewax"),
+        note="the join is written by hand, in Python",
+    ),
+)
+_ON_JAVA = (
+    Peer(
+        "flink",
+        "Flink",
+        _script("flink"),
+        (*ORDERS, "multi-join"),
+        _pins("flink"),
+        files="csv-bare",
+        java=True,
+        note="multi-join never drops its state",
+    ),
+    Peer(
+        "penstock-spark",
+        "Penstock on Spark",
+        _script("spark"),
+        ("written",),
+        None,
+        files="parquet",
+        kind="penstock",
+    ),
+    Peer("spark", "Spark", _script("spark"), ORDERS, None, files="parquet"),
+)
+PEERS = {peer.name: peer for peer in (*_OFFLINE, *_EMBEDDED, *_ON_JAVA)}
 REFERENCE = "duckdb"
 """Whose answer is taken for right."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.cli.bench.peers.peers_bench import Line
@@ -68,16 +68,16 @@ def _label(line: Line) -> str:
     return f"{line.peer.title}, {line.variant}" if len(line.peer.variants) > 1 else line.peer.title
 
 
-def _draw(panel: object, at: int, line: Line) -> None:
+def _draw(panel: Any, at: int, line: Line) -> None:
     stopped = line.ended
     cpu = max(_LEAST, line.cpu if stopped is None else stopped.cpu)
     colour = COLOURS[line.peer.kind]
     if stopped is None:
-        panel.barh(at, cpu, color=colour)  # type: ignore[attr-defined]
+        panel.barh(at, cpu, color=colour)
         text = f"{cpu:.2g}" if cpu < 100 else f"{cpu:.0f}"
         text += " ≠" if line.wrong else ""
     else:
         if cpu > _LEAST:
-            panel.barh(at, cpu, color="white", edgecolor=colour, hatch="///")  # type: ignore[attr-defined]
+            panel.barh(at, cpu, color="white", edgecolor=colour, hatch="///")
         text = stopped.status
-    panel.text(cpu * 1.15, at, text, va="center", fontsize=7)  # type: ignore[attr-defined]
+    panel.text(cpu * 1.15, at, text, va="center", fontsize=7)
