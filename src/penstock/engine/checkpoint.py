@@ -115,13 +115,13 @@ class Checkpoint:
         """Read ``blob``; raises :class:`CheckpointError` if it is damaged or of another query."""
         if not isinstance(blob, bytes | bytearray | memoryview):
             raise CheckpointError(f"a checkpoint is bytes, not {type(blob).__name__}")
-        data = bytes(blob)
+        data = memoryview(blob)  # Slices of it are not copies.
         if len(data) < 16 or data[:8] != _MAGIC:
             raise CheckpointError("this is not a Penstock checkpoint")
         if zlib.crc32(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
             raise CheckpointError("the checkpoint is damaged or was cut off")
         (length,) = struct.unpack_from("<I", data, 8)
-        header = json.loads(data[12 : 12 + length])
+        header = json.loads(bytes(data[12 : 12 + length]))
         if header["format"] != _FORMAT:
             raise CheckpointError(
                 f"the checkpoint has format {header['format']}, this version reads {_FORMAT}"
@@ -136,7 +136,7 @@ class Checkpoint:
         for _ in range(header["tables"]):
             (size,) = struct.unpack_from("<Q", data, position)
             position += 8
-            tables.append(pa.ipc.open_stream(data[position : position + size]).read_all())
+            tables.append(pa.ipc.open_stream(bytes(data[position : position + size])).read_all())
             position += size
         return cls(header, tables, query)
 

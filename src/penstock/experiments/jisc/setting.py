@@ -1,0 +1,91 @@
+"""The setting of section 6: left-deep plans over streams that all share one join attribute.
+
+Values are uniform and spread evenly over the streams; there are as many values as a window has
+tuples, so a tuple has one partner per stream on average. (The paper does not say how many.) Windows
+are by event time, a tick per tuple of each stream, which is as many tuples for every stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+import penstock
+
+SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("k", pa.int64())])
+
+Batches = dict[str, pa.Table]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """``joins`` joins over windows of ``window`` tuples, pushed ``batch`` tuples per stream."""
+
+    joins: int
+    window: int
+    batch: int
+    join: str = "hash"
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(f"S{number}" for number in range(self.joins + 1))
+
+    def query(self) -> penstock.JoinGraph:
+        """All streams equal on ``k``."""
+        first, *others = self.streams
+        selected = ", ".join(f"{s}.id AS id_{s}" for s in self.streams)
+        sources = ", ".join(f"{s} [RANGE {self.window} MILLISECONDS]" for s in self.streams)
+        equal = " AND ".join(f"{first}.k = {s}.k" for s in others)
+        return penstock.parse(
+            f"SELECT {selected} FROM {sources} WHERE {equal}",
+            schemas=dict.fromkeys(self.streams, SCHEMA),
+        )
+
+    def engine(self, plan: str) -> penstock.Engine:
+        """An engine without feedback, as the paper has none."""
+        return penstock.Engine(self.query(), plan=plan, feedback="off", join=self.join)
+
+    def batches(self, windows: float, seed: int, start: float = 0.0) -> Iterator[Batches]:
+        """Pushes for ``windows`` windows, after ``start`` windows."""
+        random = np.random.default_rng(seed)
+        clock, stop = round(start * self.window), round((start + windows) * self.window)
+        while clock < stop:
+            count = min(self.batch, stop - clock)
+            times = np.arange(clock, clock + count)
+            yield {
+                stream: pa.table(
+                    [times, times, random.integers(0, self.window, count)], schema=SCHEMA
+                )
+                for stream in self.streams
+            }
+            clock += count
+
+
+def left_deep(order: Sequence[str]) -> str:
+    """``(((S0 S1) S2) S3)``, in the notation."""
+    text = order[0]
+    for stream in order[1:]:
+        text = f"({text} {stream})"
+    return text
+
+
+def best_case(order: Sequence[str]) -> tuple[str, ...]:
+    """The two topmost streams change places: one state, just below the root, is incomplete."""
+    return (*order[:-2], order[-1], order[-2])
+
+
+def worst_case(order: Sequence[str]) -> tuple[str, ...]:
+    """The order is turned round: every state is incomplete."""
+    return tuple(reversed(order))
+
+
+def complete_states(old: Sequence[str], new: Sequence[str]) -> int:
+    """Definition 1: how many states of the left-deep plan ``new`` exist in ``old``.
+
+    The state of the root counts: it always exists.
+    """
+    before = {frozenset(old[:size]) for size in range(2, len(old) + 1)}
+    return sum(frozenset(new[:size]) in before for size in range(2, len(new) + 1))
