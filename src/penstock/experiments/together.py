@@ -5,15 +5,16 @@ has many partners for a tuple of A and the rest have few, and phases take turns,
 plan of one phase is a bad one in the next (drift). In the middle of a phase all rates are several
 times as high for a second (burst).
 
-=================  =============================================================================
-as written         the tree in the order of the query, no feedback: what others run
-JTree alone        the plan that the planner chooses for the first phase, and keeps
-JIT alone          the tree as written, with demand feedback
-JTree + JISC       ``plan="auto"``: replanned as the streams change, migrated without a halt
-JAQPOT alone       the tree as written, probes limited (``overload="shed"``)
-all, shed          ``plan="auto"``, feedback, probes limited
-all, defer         the same, and what was skipped is made up for while it is fresh
-=================  =============================================================================
+==================  ============================================================================
+as written          the tree in the order of the query, no feedback: what others run
+JTree alone         the plan that the planner chooses for the first phase, and keeps
+JIT alone           the tree as written, with demand feedback
+JTree + JISC        ``plan="auto"``: replanned as the streams change, migrated without a halt
+JTree + JISC + JIT  the same with demand feedback
+JAQPOT alone        the tree as written, probes limited (``overload="shed"``)
+all, shed           ``plan="auto"``, feedback, probes limited
+all, defer          the same, and what was skipped is made up for while it is fresh
+==================  ============================================================================
 
 The machine is slowed down as in :mod:`penstock.experiments.set_timeline`: its CPU lies half-way
 (geometrically) between what the tree as written and the best plan of the first phase need in calm
@@ -172,6 +173,7 @@ def configurations(workload: Drifting) -> dict[str, Callable[[], penstock.Engine
         ),
         "JIT alone": lambda: make(query, plan=written, feedback="jit"),
         "JTree + JISC": adaptive(feedback="off"),
+        "JTree + JISC + JIT": adaptive(feedback="jit"),
         "JAQPOT alone": limited(plan=written, feedback="off", overload="shed"),
         "all, shed": both("shed"),
         "all, defer": both("defer"),
