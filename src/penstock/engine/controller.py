@@ -44,7 +44,9 @@ AT_REST = 4.0
 AT_ONCE = 1 / 64
 """And when something does, so much closer, as long as the budget lasts."""
 PATIENCE = 4.0
-"""Times longer after each look in a row that changed nothing."""
+"""Times longer after each look in a row that changed nothing,"""
+AMPLE = 4.0
+"""unless so many are saved up."""
 LEAST_ROWS = 1024
 """No look before so many rows."""
 GLANCE_ROWS = 1 << 14
@@ -215,7 +217,7 @@ class Controller:
         self._work += work
         self._budget = min(SAVED, self._budget + work / interval)
         self._urgent |= changed
-        if self._work >= interval:
+        if self._work >= interval or self._budget >= AMPLE:
             self._wait = AT_ONCE
         return (
             self._budget >= 1
