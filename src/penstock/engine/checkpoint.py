@@ -149,7 +149,7 @@ class Checkpoint:
         engine = engine_class(
             self.query, plan=given or header["plan"], **header["options"] | options
         )
-        if given is None:
+        if given is None and "control" in header:
             engine._control.load(header["control"])
         if plan == "auto":
             engine._control.pinned = False
