@@ -23,9 +23,12 @@ def contest(
 ) -> dict[str, float]:
     """CPU seconds that each engine takes for ``pushes``, and for what ``between`` does to it."""
     seconds = dict.fromkeys(engines, 0.0)
+    order = list(engines)
     for number, batches in enumerate(pushes):
         results = set()
-        for name, engine in engines.items():
+        order.append(order.pop(0))  # Nobody is always the first to touch the new rows.
+        for name in order:
+            engine = engines[name]
             started = time.process_time()
             if between is not None:
                 between(name, engine, number)
