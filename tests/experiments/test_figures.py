@@ -9,13 +9,19 @@ from typing import Any
 import pytest
 
 from penstock.errors import OptionError
-from penstock.experiments.figures import jaqpot, jit, jtree
+from penstock.experiments.figures import jaqpot, jisc, jit, jtree
 from penstock.experiments.figures.registry import EXPERIMENTS, find
 from penstock.experiments.jaqpot_point import (
     measure_fluctuation,
     measure_freshness,
     measure_resources,
     measure_staleness,
+)
+from penstock.experiments.jisc_point import (
+    measure_frequency,
+    measure_latency,
+    measure_normal,
+    measure_stage,
 )
 from penstock.experiments.jit.figure_point import measure_lost, measure_setting
 from penstock.experiments.jit.setting import Setting
@@ -395,3 +401,50 @@ def test_points_of_jaqpot_are_those_of_the_simulation(monkeypatch: pytest.Monkey
     monkeypatch.setattr(f"{module}.stale_results", lambda *_: [{"freshness": 1.5, "jdam": 4.0}])
     (row,) = measure_staleness({"shape": "bushy", "family": "selective", "runs": 1}, 1)
     assert row["stale"] == 4.0
+
+
+def test_a_tiny_run_of_jisc(tmp_path: Path) -> None:
+    small: dict[str, int | str] = {"window": 200, "batch": 50, "case": "worst", "rounds": 2}
+    stages = [row for n in (3, 4) for row in measure_stage({**small, "joins": n}, 1)]
+    assert "with 4 joins" in shown(BY_NAME["jisc-8"], stages, tmp_path)
+    often = [
+        row
+        for every in (0.5, 1.0)
+        for row in measure_frequency({**small, "joins": 3, "every": every, "windows": 1.0}, 1)
+    ]
+    assert "over that of JISC" in shown(BY_NAME["jisc-11"], often, tmp_path)
+    assert "symmetric" in shown(BY_NAME["jisc-9"], measure_normal({"small": True}, 1), tmp_path)
+    latencies = [
+        row
+        for join, window in (("hash", 500), ("nested-loops", 200))
+        for row in measure_latency({"join": join, "window": window}, 1)
+    ]
+    assert "windows of 500: JISC" in shown(BY_NAME["jisc-10"], latencies, tmp_path)
+
+
+def test_verdicts_on_jisc() -> None:
+    def stage(track: float, eddy: float) -> str:
+        row: Row = {"joins": 9, "jisc s": 1.0, "parallel-track s": track, "cacq s": eddy}
+        worse: Row = {"joins": 2, "jisc s": 1.0, "parallel-track s": 0.1, "cacq s": 0.1}
+        assert jisc.frequency_verdict([row]).standing == jisc.stage_verdict([worse, row]).standing
+        return jisc.stage_verdict([worse, row]).standing
+
+    assert stage(2.0, 2.0) == "holds"
+    assert stage(2.0, 0.5) == "holds in part"
+    assert stage(0.5, 0.5) == "does not hold"
+
+    def normal(plain: float, eddy: float) -> str:
+        seconds = {"jisc": 1.0, "symmetric hash join": plain, "cacq": eddy}
+        return jisc.normal_verdict([{"strategy": n, "s": s} for n, s in seconds.items()]).standing
+
+    assert normal(1.01, 2.0) == "holds"
+    assert normal(0.5, 2.0) == "holds in part"
+    assert normal(0.5, 0.5) == "does not hold"
+
+    def latency(moving: float) -> str:
+        return jisc.latency_verdict(
+            [{"join": "hash", "window": 10, "jisc s": 1.0, "moving-state s": moving}]
+        ).standing
+
+    assert latency(3.0) == "holds"
+    assert latency(1.0) == "does not hold"

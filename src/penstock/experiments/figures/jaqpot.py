@@ -71,19 +71,19 @@ def points_13(scale: Scale) -> list[Point]:
 
 
 def chart_11(rows: Rows) -> Chart:
-    scaled = [{**row, "billions": _float(row["results"]) / 1e9} for row in rows]
+    scaled = [{**row, "millions": _float(row["results"]) / 1e6} for row in rows]
     return Chart(
         (
             tuple(
                 Panel(
                     f"({letter}) {shape} plan",
                     "time (min)",
-                    "cumulative throughput (10⁹ tuples)",
+                    "cumulative throughput (10⁶ tuples)",
                     series_by(
                         [row for row in scaled if row["shape"] == shape],
                         "allocator",
                         "minute",
-                        "billions",
+                        "millions",
                     ),
                     marks={"SEL2": 3.0, "SEL3": 7.0},
                 )

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from penstock.errors import OptionError
-from penstock.experiments.figures import jaqpot, jit, jtree, together
+from penstock.experiments.figures import jaqpot, jisc, jit, jtree, together
 from penstock.experiments.lab.experiment import Experiment
 
 EXPERIMENTS: Sequence[Experiment] = (
     *jit.EXPERIMENTS,
     *jtree.EXPERIMENTS,
+    *jisc.EXPERIMENTS,
     *jaqpot.EXPERIMENTS,
     *together.EXPERIMENTS,
 )

@@ -1,0 +1,54 @@
+"""Figures 7 to 12 of JISC as points: one number of joins, window or frequency at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.experiments.jisc.figures import figure_9, frequency, latency, migration_stage
+from penstock.experiments.jisc.setting import Setting, best_case, worst_case
+from penstock.experiments.lab.experiment import Parameters, Row
+
+CASES = {"best": best_case, "worst": worst_case}
+
+
+def measure_stage(parameters: Parameters, seed: int) -> list[Row]:
+    """Figures 7 and 8: CPU seconds of the migration stage, the least of several rounds."""
+    given: Any = parameters
+    setting = Setting(given["joins"], given["window"], given["batch"])
+    rounds = [migration_stage(setting, CASES[given["case"]], seed) for _ in range(given["rounds"])]
+    return [{"joins": given["joins"], "case": given["case"], **_least(rounds)}]
+
+
+def measure_normal(parameters: Parameters, seed: int) -> list[Row]:
+    """Figure 9: normal operation."""
+    return [{**row} for row in figure_9(bool(parameters["small"]), seed)]
+
+
+def measure_latency(parameters: Parameters, seed: int) -> list[Row]:
+    """Figure 10: CPU seconds from a transition to the first result after it."""
+    given: Any = parameters
+    setting = Setting(3, given["window"], max(10, given["window"] // 1_000), given["join"])
+    return [
+        {
+            "join": given["join"],
+            "window": given["window"],
+            **{f"{name} s": latency(setting, name, seed) for name in ("jisc", "moving-state")},
+        }
+    ]
+
+
+def measure_frequency(parameters: Parameters, seed: int) -> list[Row]:
+    """Figures 11 and 12: CPU seconds for some windows with a transition every so often."""
+    given: Any = parameters
+    setting = Setting(given["joins"], given["window"], given["batch"])
+    rounds = [
+        frequency(setting, CASES[given["case"]], given["every"], given["windows"], seed)
+        for _ in range(given["rounds"])
+    ]
+    return [{"every": given["every"], "case": given["case"], **_least(rounds)}]
+
+
+def _least(rounds: list[dict[str, Any]]) -> dict[str, float]:
+    """The seconds of each strategy."""
+    names = [name for name in rounds[0] if name.endswith(" s")]
+    return {name: min(row[name] for row in rounds) for name in names}
