@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import os
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import penstock
 from penstock.cli.main import parser
 from penstock.cli.reference import markdown
 
@@ -57,6 +59,13 @@ def test_what_is_run_elsewhere_exists() -> None:
 def test_the_page_of_commands_is_current() -> None:
     written = (DOCS / "reference" / "cli.md").read_text()
     assert written == markdown(parser()), "run make docs"
+
+
+def test_every_option_is_described() -> None:
+    written = (DOCS / "reference" / "options.md").read_text()
+    for kind in (penstock.Engine, penstock.Feedback, penstock.Limits):
+        for name in inspect.signature(kind).parameters:
+            assert f"`{name}`" in written, f"{kind.__name__} has {name}"
 
 
 @pytest.fixture(scope="module")

@@ -142,6 +142,18 @@ def test_an_event_that_nobody_knew_is_a_mark_with_its_numbers(run: Run, page: Pa
     expect(page.locator("#mark-detail")).to_contain_text("0.75")
 
 
+def test_many_cells_that_decide_the_same_are_one_mark(run: Run, page: Page) -> None:
+    page.goto(run.server.address)
+    expect(page.locator("#marks li")).to_have_count(1)
+    fields = {"batch": 19, "action": "migrate", "before": synthetic.FIRST, "plan": synthetic.SECOND}
+    for cell in range(3):
+        run.hub.note(synthetic.event("decision", 19.5, cell=cell, reason="cheaper", **fields))
+        expect(page.locator("#marks li")).to_have_count(2)
+    expect(page.locator("#marks button").first).to_contain_text("migration in 3 cells")
+    run.hub.note(synthetic.event("decision", 20, cell=0, **fields | {"action": "keep"}))
+    expect(page.locator("#marks button").first).to_contain_text("plan kept")
+
+
 def test_the_time_line_can_be_hovered_and_walked(run: Run, page: Page) -> None:
     page.goto(run.server.address)
     line = page.locator("#time-line")
@@ -253,7 +265,7 @@ def test_the_running_demo_and_a_pin(page: Page) -> None:
         page.locator("#pin-plan").fill("((bids persons) auctions)")
         page.locator("#pin").click()
         expect(page.locator('[data-key="{bids, persons}"]')).to_be_visible(timeout=30_000)
-        expect(page.locator("#marks button", has_text="migration")).to_have_count(1)
+        expect(page.locator("#marks button", has_text="plan pinned")).to_have_count(1)
         expect(page.locator("#results-table tbody tr")).not_to_have_count(0)
         assert ended.wait(60)
         expect(page.locator("#status")).to_have_text("stopped")

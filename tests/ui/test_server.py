@@ -14,7 +14,6 @@ import synthetic_run as synthetic
 
 from penstock.errors import OptionError
 from penstock.telemetry import EventLog, Failure
-from penstock.telemetry.commands import CommandReader, command_file, send_command
 from penstock.ui.allowed_host import host_is_allowed
 from penstock.ui.hub import Command, Hub
 from penstock.ui.log_feed import LogFeed
@@ -171,18 +170,3 @@ def test_a_log_is_followed(tmp_path: Path) -> None:
             assert feed.events == 1
             log.write(Failure("2026-01-01T00:00:01Z", "r", "two"))
             assert hub.wait(1, 30) == 2
-
-
-def test_commands_go_through_a_file(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    send_command(log, {"command": "undo"})
-    reader = CommandReader(log)
-    assert reader.new() == []
-    send_command(log, {"command": "pin", "plan": "(A B)"})
-    with command_file(log).open("a") as file:
-        file.write('garbage\n[1]\n{"command": "un')
-    assert reader.new() == [{"command": "pin", "plan": "(A B)"}]
-    with command_file(log).open("a") as file:
-        file.write('do"}\n')
-    assert reader.new() == [{"command": "undo"}]
-    assert command_file(log).stat().st_mode & 0o077 == 0

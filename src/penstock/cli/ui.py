@@ -10,8 +10,8 @@ EPILOG = """\
 example: penstock ui examples/auctions/out/checkpoint.events.jsonl --export run.html
 
 The page is for this machine alone unless --host says otherwise; it has no password, so give it
-only to networks whose people may see the query. To change the query takes the token in the
-address."""
+only to networks whose people may see the query. A page of a log can look only; pin and undo are
+for runs that serve their own page, with --ui."""
 
 
 def add_parser(commands: Any) -> None:
@@ -35,7 +35,6 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from penstock.telemetry.commands import send_command
     from penstock.ui.hub import Hub
     from penstock.ui.log_feed import LogFeed
     from penstock.ui.model import Seen
@@ -43,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from penstock.ui.server import PageServer
 
     log = event_log(Path(options.events))
-    hub = Hub(lambda command: send_command(log, command))
+    hub = Hub()
     feed = LogFeed(log, hub)
     if options.export is not None:
         message, _ = hub.told(Seen())

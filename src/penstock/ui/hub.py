@@ -14,7 +14,7 @@ from typing import Any
 from penstock.ui.model import RunModel, Seen
 
 Command = dict[str, str]
-"""``{"command": "pin", "plan": "((A B) C)"}`` or ``{"command": "undo"}``."""
+"""``{"command": "pin", "plan": "((A B) C)"}``, or ``undo`` or ``unpin`` with no plan."""
 
 
 class Hub:

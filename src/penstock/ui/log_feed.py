@@ -11,7 +11,8 @@ from penstock.telemetry.follow import EventFollower
 from penstock.ui.hub import Hub
 
 _EVERY = 0.25
-_AT_ONCE = 500
+_AT_ONCE = 8
+"""Events in memory: one of a thousand cells is a megabyte."""
 
 
 class LogFeed:

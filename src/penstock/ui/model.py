@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from penstock.ui.cell_view import CellView
-from penstock.ui.decision import bounded, decision
+from penstock.ui.decision import bounded, decision, is_same
 from penstock.ui.number import is_number, number
 from penstock.ui.plan_tree import plan_change, plan_trees
 from penstock.ui.series import Mark, Series
@@ -39,8 +39,8 @@ class Seen:
     """How far a page has read."""
 
     series: Mark = field(default_factory=Mark)
-    decision: int = 0
-    """The first mark that it has not got."""
+    changes: int = 0
+    """So many changes of marks it has got."""
 
 
 @dataclass(slots=True)
@@ -84,6 +84,9 @@ class RunModel:
         self.plans: deque[dict[str, Any]] = deque(maxlen=PLANS)
         self._recent: deque[_Moment] = deque(maxlen=_RECENT)
         self._next_decision = 0
+        self._changes = 0
+        self._last: Mapping[str, Any] = {}
+        """The event of the last mark."""
         self._end: float | None = None
         """When the last micro-batch ended."""
 
@@ -102,8 +105,7 @@ class RunModel:
             self.status = "stopped"
         elif kind == "failure":
             self.status = "failed"
-        self.decisions.append(decision(self._next_decision, at, event))
-        self._next_decision += 1
+        self._mark(at, event)
 
     def note_sample(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """The latest results, as they are."""
@@ -113,6 +115,16 @@ class RunModel:
             "columns": [str(name)[:80] for name in names],
             "rows": [[_cell_text(row.get(name)) for name in names] for row in shown],
         }
+
+    def _mark(self, at: float, event: Mapping[str, Any]) -> None:
+        self._changes += 1
+        if self.decisions and is_same(self._last, event):
+            self.decisions[-1] |= {"cells": self.decisions[-1]["cells"] + 1}
+        else:
+            self.decisions.append(decision(self._next_decision, at, event))
+            self._next_decision += 1
+        self.decisions[-1]["change"] = self._changes
+        self._last = event
 
     def _note_start(self, at: float, event: Mapping[str, Any]) -> None:
         self.start = {
@@ -185,9 +197,9 @@ class RunModel:
             "plans": list(self.plans),
             "sample": self.sample,
             "series": points,
-            "decisions": [each for each in self.decisions if each["id"] >= seen.decision],
+            "decisions": [each for each in self.decisions if each["change"] > seen.changes],
         }
-        return message, Seen(mark, self._next_decision)
+        return message, Seen(mark, self._changes)
 
     def _rates(self) -> dict[str, float]:
         """Rows per second, by source."""

@@ -1,8 +1,7 @@
 """The embedded demo as events: a micro-batch is what the engine did in a quarter of a second.
 
 So the page shows it as it shows a job on Spark with one cell. The engine is in this process, so
-that commands of the page can be carried out at once: to pin a plan is to go on with it, to undo is
-to go back to the plan before.
+that commands of the page can be carried out at once.
 """
 
 from __future__ import annotations
@@ -42,8 +41,6 @@ class EmbeddedEvents:
         self._rows: Counter[str] = Counter()
         self._results = 0
         self._cpu = 0.0
-        self._earlier: list[str] = []
-        """Plans to go back to."""
         page.show(
             [
                 Start(
@@ -57,7 +54,7 @@ class EmbeddedEvents:
                     sources=dict.fromkeys(SCHEMAS, "generated"),
                     sink="this page",
                     versions={"penstock": penstock.__version__},
-                    accepts=("pin", "undo"),
+                    accepts=("pin", "undo", "unpin"),
                 )
             ]
         )
@@ -72,8 +69,10 @@ class EmbeddedEvents:
         if self._clock() - self._began >= EVERY:
             self._tell()
             self._page.show_results(progress.latest)
+        self._tell_decisions()
         for command in self._page.commands():
             self._obey(command)
+            self._tell_decisions()
 
     def end(self, progress: Progress) -> None:
         """The demo is over."""
@@ -136,25 +135,23 @@ class EmbeddedEvents:
         self._results, self._cpu = 0, 0.0
 
     def _obey(self, command: Mapping[str, str]) -> None:
-        before = str(self._engine.plan)
-        undo = command["command"] == "undo"
-        if undo and not self._earlier:
-            self._say("refused", reason="there is no earlier plan to go back to")
-            return
-        wanted = self._earlier[-1] if undo else command["plan"]
         try:
-            self._engine.migrate(wanted)
+            if command["command"] == "pin":
+                self._engine.pin(command["plan"])
+            elif command["command"] == "undo":
+                self._engine.undo()
+            else:
+                self._engine.unpin()
         except PenstockError as error:
-            self._say("refused", reason=str(error), plan=wanted)
-            return
-        if undo:
-            self._earlier.pop()
-        elif wanted != before:
-            self._earlier.append(before)
-        reason = "undone from the page" if undo else "pinned from the page"
-        self._say("migration", reason=reason, before=before, plan=str(self._engine.plan))
+            self._say("refused", reason=str(error), **command)
 
-    def _say(self, kind: str, **fields: str) -> None:
+    def _tell_decisions(self) -> None:
+        for event in self._engine.drain_events():
+            fields = event.to_json()
+            fields |= {"after_seconds": fields.pop("at"), "after_rows": fields.pop("rows")}
+            self._say("decision", batch=self._batch, cell=0, **fields)
+
+    def _say(self, kind: str, **fields: Any) -> None:
         self._page.show_plain(
             {"version": 1, "event": kind, "at": self._now(), "run": _RUN, **fields}
         )

@@ -13,10 +13,17 @@ class Marks {
       this.all = [];
       this.list.replaceChildren();
     }
-    const last = this.all.length ? this.all[this.all.length - 1].id : -1;
-    for (const each of decisions.filter((one) => one.id > last)) {
-      this.all.push(each);
-      this.list.prepend(this.item(each));
+    for (const each of decisions) {
+      const place = this.all.findLastIndex((one) => one.id === each.id);
+      const item = this.item(each);
+      if (place < 0) {
+        this.all.push(each);
+        this.list.prepend(item);
+      } else {
+        this.all[place] = each;
+        const shown = this.list.querySelector(`[data-id="${Number(each.id)}"]`);
+        if (shown) shown.parentElement.replaceWith(item);
+      }
     }
     this.all.splice(0, Math.max(0, this.all.length - MOST_MARKS));
     while (this.list.children.length > LISTED) this.list.lastChild.remove();
@@ -25,9 +32,9 @@ class Marks {
   item(each) {
     const choose = () => this.choose(each.id);
     return element("li", {}, element(
-      "button", { type: "button", onclick: choose, "data-id": each.id, "aria-pressed": "false" },
+      "button", { type: "button", onclick: choose, "data-id": each.id, "aria-pressed": String(each.id === this.chosen) },
       element("span", { class: "when" }, clockTime(each.at)),
-      element("span", { class: each.bad ? "title bad" : "title" }, each.title),
+      element("span", { class: `title${each.bad ? " bad" : ""}${each.minor ? " minor" : ""}` }, each.cells > 1 ? `${each.title} in ${each.cells} cells` : each.title),
       element("span", { class: "more" }, each.summary),
     ));
   }

@@ -7,14 +7,14 @@ class Plans {
       event.preventDefault();
       this.send({ command: "pin", plan: byId("pin-plan").value.trim() });
     });
-    byId("undo").addEventListener("click", () => this.send({ command: "undo" }));
+    for (const name of ["undo", "unpin"]) byId(name).addEventListener("click", () => this.send({ command: name }));
   }
 
   show(plans, accepts, status) {
     const may = accepts && this.token ? accepts : [];
     this.form.hidden = !may.length;
     byId("pin").disabled = !may.includes("pin");
-    byId("undo").hidden = !may.includes("undo");
+    for (const name of ["undo", "unpin"]) byId(name).hidden = !may.includes(name);
     const shape = JSON.stringify([plans.map((each) => [each.at, each.plan]), may, status]);
     if (shape === this.shape) return;
     this.shape = shape;

@@ -133,7 +133,7 @@ class TimeLine {
     }
     for (const { x, all } of groups) {
       const newest = all[all.length - 1];
-      const bad = all.some((each) => each.bad) ? " bad" : "";
+      const bad = all.some((each) => each.bad) ? " bad" : all.every((each) => each.minor) ? " minor" : "";
       const chosen = all.some((each) => each.id === this.chosen) ? " chosen" : "";
       const said = all.length > 1 ? `${all.length} decisions, the last: ${newest.title}` : `${newest.title} ${newest.summary}`;
       const mark = drawn(
