@@ -18,13 +18,17 @@ small heap, which grows as it has to, and takes its classes from an archive if t
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from penstock.errors import OptionError
+from penstock.spark import process_tree
 from penstock.spark.class_archive import archive_options
 from penstock.spark.java import find_java
 from penstock.spark.worker_python import worker_python
@@ -101,9 +105,29 @@ def session(
     settings[_JAVA_OPTIONS] = java.strip()
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark = builder.master(master).getOrCreate()
+    with _no_orphans():
+        spark = builder.master(master).getOrCreate()
     spark.sparkContext.setLogLevel(log_level)
     return spark
+
+
+@contextmanager
+def _no_orphans() -> Iterator[None]:
+    """End the JVM that is being started if that is interrupted.
+
+    It would live for ever: a JVM that cannot tell PySpark its port does not look whether PySpark is
+    still there.
+    """
+    before = set(process_tree.processes(os.getpid())) if process_tree.is_known() else None
+    try:
+        yield
+    except KeyboardInterrupt:
+        if before is not None:
+            for pid in process_tree.processes(os.getpid()):
+                if pid not in before:
+                    with suppress(OSError):
+                        os.kill(pid, signal.SIGTERM)
+        raise
 
 
 def check_session(spark: SparkSession) -> None:
