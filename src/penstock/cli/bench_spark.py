@@ -6,9 +6,9 @@ and the most memory at once, what processes share counted once. Of Spark's two s
 faster one counts. Results are counted, and must be as many everywhere.
 
 Spark's own joins keep their state as Java objects, and how many CPU seconds they need depends on
-how much memory they are given. With Spark's default of 1 GB they take little, and collect garbage
-half of the time. So they get ``--heap``, by default a quarter of the machine's memory: what
-makes them fast. All else is as :func:`penstock.spark.session` sets it, except Java's compiler and
+how much memory they are given: with Spark's default of 1 GB, about twice as many as with 6 GB. So
+they get ``--heap``, by default a quarter of the machine's memory: what makes them fast.
+All else is as :func:`penstock.spark.session` sets it, except Java's compiler and
 collector, where they get what suits them (:mod:`penstock.spark.bench_run`). The archive of Java's
 classes, which both use, is made before anything is measured.
 

@@ -5,8 +5,8 @@ The order comes as JSON on stdin, the measurement goes as JSON to the last line 
 source and micro-batch, and run on the same settings of Spark and with the same archive of Java's
 classes. Two things differ, in favour of Spark's own joins: they get Java's optimising compiler and
 its usual collector, and a heap (``heap``) that is large enough for their state. With the one
-gigabyte that Spark has by default, and Penstock gets by with, they spend half of their CPU seconds
-on collecting garbage.
+gigabyte that Spark has by default, and Penstock gets by with, they need about twice as many CPU
+seconds.
 
 - ``penstock``: :func:`penstock.spark.join`.
 - ``spark``: Spark's own joins, chained in the order of the query. The second event time is dropped
