@@ -18,6 +18,7 @@ wrong here may stop the query: a controller that fails says so and does nothing 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -37,16 +38,14 @@ if TYPE_CHECKING:
 
 SHARE = 0.01
 """Looks may cost this share of the CPU."""
-SAVED = 6.0
+SAVED = 8.0
 """So many looks can be saved up."""
 AT_REST = 4.0
 """While nothing changes, looks are so many times rarer than the budget allows."""
 AT_ONCE = 1 / 64
 """And when something does, so much closer, as long as the budget lasts."""
 PATIENCE = 4.0
-"""Times longer after each look in a row that changed nothing,"""
-AMPLE = 4.0
-"""unless so many are saved up."""
+"""Times longer after each look in a row that changed nothing."""
 LEAST_ROWS = 1024
 """No look before so many rows."""
 GLANCE_ROWS = 1 << 14
@@ -88,6 +87,8 @@ class Controller:
         """Whether there is something to look at."""
         self._wait = AT_ONCE
         """For how long that may wait."""
+        self._follow_up = math.inf
+        """When to see what the last change has earned: a window later."""
         self._last: tuple[float, int] | None = None
         """When the last look was, and how many pushes there had been."""
         self._memory: Memory | None = None
@@ -217,11 +218,12 @@ class Controller:
         self._work += work
         self._budget = min(SAVED, self._budget + work / interval)
         self._urgent |= changed
-        if self._work >= interval or self._budget >= AMPLE:
+        if self._work >= interval / 4:
             self._wait = AT_ONCE
+        wait = self._wait if self._urgent else AT_REST
         return (
             self._budget >= 1
-            and self._work >= (self._wait if self._urgent else AT_REST) * interval
+            and (self._work >= wait * interval or engine.seconds >= self._follow_up)
             and engine.rows >= LEAST_ROWS
             # Nothing is known about a stream that has not come: whatever one plans is guessed.
             and engine.has_seen_all
@@ -258,8 +260,11 @@ class Controller:
         self._watch.reset()
         self.looks += 1
         self._urgent = decision.reason == NOT_YET
-        if not self._urgent:
-            self._wait = min(AT_REST, self._wait * PATIENCE)
+        self._wait = AT_ONCE if self._urgent else min(AT_REST, self._wait * PATIENCE)
+        if decision.action == "migrate":
+            self._follow_up = now + window
+        elif now >= self._follow_up:
+            self._follow_up = math.inf
         return decision
 
     def _carry_out(self, engine: Engine, decision: Decision) -> None:

@@ -188,7 +188,8 @@ def look(
     if memory.left is not None:
         trust = min(MOST_TRUST, 2 * trust) if memory.debt <= 0 else trust / 2
         trust = trust if trust >= LEAST_TRUST else 0.0
-    return decision, Memory(at, trust=trust, left=write(plan), debt=cost)
+    left = write(plan)
+    return decision, Memory(at, gains={left: -decision.gain}, trust=trust, left=left, debt=cost)
 
 
 def best_plan(problem: Problem, limits: Limits) -> Verdict:
