@@ -209,3 +209,27 @@ def test_parallel_tracks_over_packed_windows_with_a_static_join() -> None:
     push({"B": pa.table([[904], [0], [904]], schema=schema)})
     push({"B": pa.table([[905], [1], [905]], schema=schema)})
     assert older_plans(engine) == []
+
+
+def test_a_partition_that_nobody_writes_to_does_not_keep_a_window_from_being_packed() -> None:
+    schema = pa.schema([("id", pa.int64()), ("k", pa.int64()), ("ts", pa.int64())])
+    sources = ", ".join(f"{s} [PARTITION BY k ROWS 2]" for s in "ABC")
+    graph = penstock.parse(
+        f"SELECT A.id AS a, B.id AS b, C.id AS c FROM {sources} WHERE A.k = B.k AND B.k = C.k",
+        schemas=dict.fromkeys("ABC", schema),
+    )
+    engine = penstock.Engine(graph, plan="((A B) C)", feedback="off")
+    twin = penstock.Engine(graph, plan="(A B C)", feedback="off")
+    engine.push({s: pa.table([[0], [9], [0]], schema=schema) for s in "AB"})
+    twin.push({s: pa.table([[0], [9], [0]], schema=schema) for s in "AB"})
+    engine.migrate("((B A) C)")
+    engine.push({"C": pa.table([[0], [8], [0]], schema=schema)})
+    twin.push({"C": pa.table([[0], [8], [0]], schema=schema)})
+    engine.migrate("((A C) B)")
+    for number in range(1, 200):
+        ids = list(range(8 * number, 8 * number + 8))
+        batches = {"ABC"[number % 3]: pa.table([ids, [1, 2] * 4, ids], schema=schema)}
+        assert engine.push(batches).num_rows == twin.push(batches).num_rows
+    assert engine.metrics()["state"]["windows"]["A"]["rows"] < 300
+    last = {"C": pa.table([[5000], [9], [5000]], schema=schema)}
+    assert engine.push(last).num_rows == twin.push(last).num_rows == 1

@@ -424,6 +424,9 @@ class JoinTree:
         """States that lack nothing any more are like any other; when all are, guards may come."""
         left = []
         for missing in self.missing:
+            if missing.is_overdue:
+                missing.begin()
+                missing.complete_all()
             missing.commit()
             if missing.is_over:
                 missing.state.missing = None

@@ -118,6 +118,11 @@ class LeafWindow:
         return isinstance(self.stream.window, Unbounded)
 
     @property
+    def is_partitioned(self) -> bool:
+        """Whether rows die in another order than that of their arrival."""
+        return self._partition is not None
+
+    @property
     def key_count(self) -> int:
         """How many encoded columns there are."""
         return len(self._keys)

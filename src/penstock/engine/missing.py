@@ -25,7 +25,9 @@ paper, in rows instead of keys), or when all the old rows of some leaf have died
 needs all of its rows, so this is sooner than the death of the last of all.
 
 While something is missing, inputs that it is made from keep their row numbers (they are not
-packed).
+packed). A row of ``[PARTITION BY … ROWS n]`` may live for ever, in a partition that nobody writes
+to any more; so when such a window has grown to several times its old size for want of packing, all
+that is missing is made at once.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from penstock.engine.composites import Composites
 from penstock.engine.join_order import probe_order
 from penstock.engine.join_step import Algorithm, Input, JoinStep
 from penstock.engine.leaf_window import LeafWindow, date
-from penstock.engine.rows import HashIndex, probe_keys
+from penstock.engine.rows import SMALLEST, HashIndex, probe_keys
 from penstock.engine.wiring import KeyColumn, Wiring
 
 Int64s = NDArray[np.int64]
@@ -48,6 +50,8 @@ Bools = NDArray[np.bool_]
 
 _AT_ONCE = 1 << 13
 """Rows that are completed at a time, at most."""
+_GROWTH = 4
+"""How many times its old size a window may have that is not packed for our sake."""
 
 
 class _Part:
@@ -208,6 +212,16 @@ class Missing:
         """Whether nothing is missing any more."""
         aged = any(leaf.rows.tail >= self._bounds[alias] for alias, leaf in self._leaves.items())
         return aged or any(part.left == 0 for part in self._parts)
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether a window has grown much because it must not be packed."""
+        return any(
+            isinstance(part.input, LeafWindow)
+            and part.input.is_partitioned
+            and len(part.input.rows) > _GROWTH * (part.bound - part.first) + _GROWTH * SMALLEST
+            for part in self._parts
+        )
 
     def commit(self) -> None:
         """The push is done."""
