@@ -228,7 +228,7 @@ def verdict_13(rows: Rows) -> Verdict:
             worst("jdam", 5.0, "linear") < worst("jdam", 1.5, "linear"),
             cost(5.0, "linear") < cost(1.5, "linear"),
             cost(5.0, "linear") < 6,
-            cost(1.5, "bushy") > 1.2 * cost(1.5, "linear"),
+            cost(1.5, "bushy") > 20,
         ],
         f"stale results of GrePP at 1.5 windows: up to {worst('grepp', 1.5, 'linear'):.0f} % "
         f"linear, {worst('grepp', 1.5, 'bushy'):.0f} % bushy; of JDAM "

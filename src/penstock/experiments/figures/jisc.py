@@ -36,10 +36,10 @@ def stage_points(case: str, scale: Scale) -> list[Point]:
                 "window": WINDOW,
                 "batch": BATCH,
                 "case": case,
-                "rounds": 2 if quick else 5,
+                "rounds": 1 if quick else 5,
             },
             f"{joins} joins, {case} case",
-            (1.0 + joins / 4) * (1 if quick else 2.5),
+            (1.0 + joins / 3) * (1 if quick else 5),
         )
         for joins in ((4, 8, 12, 16, 20) if quick else tuple(range(2, 21, 2)))
     ]

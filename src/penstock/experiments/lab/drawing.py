@@ -49,6 +49,7 @@ _STYLE: Any = {
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
     "legend.frameon": False,
+    "svg.fonttype": "none",
     "svg.hashsalt": "penstock",
 }
 
@@ -161,11 +162,13 @@ def _draw(axes: Axes, panel: Panel, each: Series, number: int, colour: str, mark
 
 
 def _per_line(labels: list[str], panels: int) -> int:
-    """How many entries of a legend fit below so many panels."""
+    """How many entries a line of the legend has: what fits below so many panels, in equal lines."""
     widest = max(map(len, labels)) * 0.068 + 0.5
-    return max(1, min(len(labels), int(WIDTH * panels / widest)))
+    fitting = max(1, int(WIDTH * panels / widest))
+    lines = math.ceil(len(labels) / fitting)
+    return math.ceil(len(labels) / lines)
 
 
 def _lines_of_legend(row: tuple[Panel, ...]) -> int:
     labels = list(dict.fromkeys(each.label for panel in row for each in panel.series))
-    return -(-len(labels) // _per_line(labels, len(row))) if labels else 0
+    return math.ceil(len(labels) / _per_line(labels, len(row))) if labels else 0

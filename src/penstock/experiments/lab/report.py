@@ -96,7 +96,12 @@ def _section(outcome: Outcome, images: Path | None) -> list[str]:
         lines += ["", f"![{experiment.figure} of {experiment.paper}, measured]({file})"]
     table = experiment.table(rows)
     if table:
-        lines += ["", "<details><summary>Numbers</summary>", "", *markdown_table(table[:MOST_ROWS])]
+        lines += [
+            "",
+            '<details markdown="1"><summary>Numbers</summary>',
+            "",
+            *markdown_table(table[:MOST_ROWS]),
+        ]
         if len(table) > MOST_ROWS:
             lines += ["", f"… and {len(table) - MOST_ROWS} rows more in the data file."]
         lines += ["", "</details>"]
