@@ -150,6 +150,8 @@ def test_many_cells_that_decide_the_same_are_one_mark(run: Run, page: Page) -> N
         run.hub.note(synthetic.event("decision", 19.5, cell=cell, reason="cheaper", **fields))
         expect(page.locator("#marks li")).to_have_count(2)
     expect(page.locator("#marks button").first).to_contain_text("migration in 3 cells")
+    expect(page.locator("#plans li").first).to_contain_text("in 3 cells")
+    expect(page.locator("#plans li").last).to_contain_text("runs")
     run.hub.note(synthetic.event("decision", 20, cell=0, **fields | {"action": "keep"}))
     expect(page.locator("#marks button").first).to_contain_text("plan kept")
 

@@ -51,6 +51,19 @@ def test_a_run_in_numbers() -> None:
     assert sum(message["series"]["columns"]["rows"]) == message["totals"]["rows"]
 
 
+def test_cells_that_part_ways_are_in_the_history() -> None:
+    change = {"batch": 1, "action": "migrate", "before": synthetic.FIRST, "plan": synthetic.SECOND}
+    decisions = [synthetic.event("decision", 1.5, cell=cell, **change) for cell in (1, 2)]
+    kept = synthetic.event("decision", 1.6, cell=3, **change | {"plan": synthetic.FIRST})
+    batches = [synthetic.batch(number, synthetic.FIRST) for number in (1, 2, 3)]
+    model = model_of(synthetic.start(), batches[0], *decisions, kept, *batches[1:])
+    found = [(each["plan"], each["cells"]) for each in told(model)["plans"]]
+    assert found == [(synthetic.FIRST, 1), (synthetic.SECOND, 2)]
+    model.note(synthetic.batch(4, synthetic.SECOND))
+    assert len(told(model)["plans"]) == 2
+    assert [each["cells"] for each in told(model)["decisions"]] == [1, 2, 1]
+
+
 def test_rates_are_over_the_last_batches() -> None:
     message = told(model_of(synthetic.start(), *(synthetic.batch(n) for n in range(1, 20))))
     (tree,) = message["trees"]

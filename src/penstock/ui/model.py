@@ -87,6 +87,8 @@ class RunModel:
         self._changes = 0
         self._last: Mapping[str, Any] = {}
         """The event of the last mark."""
+        self._main: str | None = None
+        """The plan that most cells run."""
         self._end: float | None = None
         """When the last micro-batch ended."""
 
@@ -118,7 +120,9 @@ class RunModel:
 
     def _mark(self, at: float, event: Mapping[str, Any]) -> None:
         self._changes += 1
-        if self.decisions and is_same(self._last, event):
+        again = bool(self.decisions) and is_same(self._last, event)
+        self._note_change(at, event, again)
+        if again:
             self.decisions[-1] |= {"cells": self.decisions[-1]["cells"] + 1}
         else:
             self.decisions.append(decision(self._next_decision, at, event))
@@ -134,7 +138,8 @@ class RunModel:
         self._recent.clear()
         self.cells.clear()
         self._end = None
-        self._note_plan(at, str(event.get("plan", "")), str(event["event"]))
+        plan = str(event.get("plan", ""))
+        self._note_plan(at, "" if plan == "auto" else plan)
 
     def _note_batch(self, at: float, event: Mapping[str, Any]) -> None:
         seconds = number(event.get("seconds"))
@@ -165,19 +170,28 @@ class RunModel:
         self.status = "running"
         plans = self.cells.plans
         if plans:
-            self._note_plan(at, plans[0][0], "batch")
+            self._note_plan(at, plans[0][0])
 
-    def _note_plan(self, at: float, plan: str, cause: str) -> None:
+    def _note_plan(self, at: float, plan: str) -> None:
         """``plan`` is what most cells run now."""
-        before = self.plans[-1]["plan"] if self.plans else None
-        if not plan or plan == before or (before is not None and plan == "auto"):
+        if plan and plan != self._main:
+            before, self._main = self._main, plan
+            if not self.plans or self.plans[-1]["plan"] != plan:
+                self._add_plan(at, plan, before)
+
+    def _note_change(self, at: float, event: Mapping[str, Any], again: bool) -> None:
+        """A decision with two plans is a change, ``again`` that of one more cell."""
+        before, plan = event.get("before"), event.get("plan")
+        if not (isinstance(before, str) and isinstance(plan, str)) or before == plan:
             return
+        if again and self.plans:
+            self.plans[-1]["cells"] += 1
+        else:
+            self._add_plan(at, plan, before)
+
+    def _add_plan(self, at: float, plan: str, before: str | None) -> None:
         change = plan_change(before, plan) if before else {"kept": [], "dropped": [], "added": []}
-        entry = {"at": round(at, 3), "plan": plan[:500], "before": before, **change}
-        if self.plans and self.plans[-1]["plan"] == "auto":
-            self.plans[-1] = entry | {"before": None}
-            return
-        self.plans.append(entry | {"cause": cause})
+        self.plans.append({"at": round(at, 3), "plan": plan[:500], "cells": 1, **change})
 
     # -- what the page gets ------------------------------------------------------------------
 

@@ -56,9 +56,15 @@ function show() {
   showPlan(trees, { made: message.result_rate, results: totals.results });
   timeLine.show(points, marks.all, start.limits || {}, start.cells || message.cells.count || 1);
   showCells(message.cells);
-  plans.show(message.plans, accepts, status);
+  plans.show(message.plans, accepts, status === "running" ? runningPlans(message) : new Map());
   byId("results-none").hidden = sample.rows.length > 0;
   showTable(byId("results-table"), sample.columns, [...sample.rows].reverse(), new Set(sample.columns.keys()));
+}
+
+// What runs where, in words: cells may run different plans.
+function runningPlans({ cells, plans: known }) {
+  if (!cells.plans.length) return new Map(known.slice(-1).map((each) => [each.plan, "runs"]));
+  return new Map(cells.plans.map((each) => [each.plan, each.cells === cells.count ? "runs" : `runs in ${each.cells} of ${cells.count} cells`]));
 }
 
 function showJob(start) {

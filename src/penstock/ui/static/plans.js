@@ -10,15 +10,16 @@ class Plans {
     for (const name of ["undo", "unpin"]) byId(name).addEventListener("click", () => this.send({ command: name }));
   }
 
-  show(plans, accepts, status) {
+  show(plans, accepts, running) {
     const may = accepts && this.token ? accepts : [];
     this.form.hidden = !may.length;
     byId("pin").disabled = !may.includes("pin");
     for (const name of ["undo", "unpin"]) byId(name).hidden = !may.includes(name);
-    const shape = JSON.stringify([plans.map((each) => [each.at, each.plan]), may, status]);
+    const shape = JSON.stringify([plans.map((each) => [each.at, each.plan, each.cells]), may, [...running]]);
     if (shape === this.shape) return;
     this.shape = shape;
-    this.list.replaceChildren(...plans.map((each, place) => this.item(each, status === "running" && place === plans.length - 1, may)).reverse());
+    const latest = new Map(plans.map((each, place) => [each.plan, place]));
+    this.list.replaceChildren(...plans.map((each, place) => this.item(each, latest.get(each.plan) === place ? running.get(each.plan) : undefined, may)).reverse());
   }
 
   item(each, runs, may) {
@@ -29,7 +30,7 @@ class Plans {
       (each[kind] || []).map((streams) => element("span", { class: `chip ${kind}` }, `${sign} ${streams}`)));
     return element(
       "li", {},
-      element("div", { class: "row" }, element("span", { class: "when" }, clockTime(each.at)), runs ? element("span", { class: "pill running" }, "runs") : null, pin),
+      element("div", { class: "row" }, element("span", { class: "when" }, clockTime(each.at)), each.cells > 1 ? element("span", { class: "when" }, `in ${each.cells} cells`) : null, runs ? element("span", { class: "pill running" }, runs) : null, pin),
       element("div", { class: "plan" }, each.plan),
       chips.length ? element("div", { class: "chips", "aria-label": "stored joins that came, went and stayed" }, ...chips) : null,
     );
