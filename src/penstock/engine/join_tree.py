@@ -31,6 +31,7 @@ from penstock.plan.stream_set import StreamSet
 
 if TYPE_CHECKING:
     from penstock.engine.parallel_track import Elders
+    from penstock.engine.rationing import Rationing
 
 Int64s = NDArray[np.int64]
 
@@ -96,6 +97,8 @@ class JoinTree:
         self._kept: list[CompositeState] = []
         self._guarded: list[Edge] = []
         self._take_stock()
+        self.rationing: Rationing | None = None
+        """Who may probe, if not everybody."""
 
     # -- construction ------------------------------------------------------------------------
 
@@ -341,13 +344,14 @@ class JoinTree:
             return deltas.get(stream, self._nothing)
         for missing in self.missing:
             missing.begin()
+        run = _run if self.rationing is None else self.rationing.run
         for edge in self.edges:
             if isinstance(edge.node, Leaf):
                 edge.admit(deltas.get(edge.node.stream))
             else:
                 assert edge.producer is not None
-                edge.admit(_run(edge.producer, edge.children))
-        return _run(self._top, self._inputs) or self._nothing
+                edge.admit(run(edge.producer, edge.children))
+        return run(self._top, self._inputs) or self._nothing
 
     def marks(self) -> Marks:
         """Where every window and state ends now, and what was counted."""
@@ -381,6 +385,11 @@ class JoinTree:
         if self.missing:
             self._finish_completion()
         if not self.guards:
+            return
+        if self.rationing is not None and self.rationing.debt:
+            for edge in self._guarded:  # Owed probes know inputs by their rows: none may move.
+                edge.commit()
+                edge.stay()
             return
         settled = False
         for edge in self._guarded:

@@ -45,7 +45,8 @@ def measure(
 
     ``late`` and ``null_time`` are totals; per source they are under ``sources``. ``state`` has the
     rows and bytes of every window and every stored join (and how much of a join's state is there
-    after a change of plan: its ``completion``), ``joins`` what each join did.
+    after a change of plan: its ``completion``), ``joins`` what each join did. Where there is a
+    budget or a freshness to keep, the engine has more to say under ``overload``.
     """
     windows = [leaf for tree in trees for leaf in tree.leaves.values()]
     states = [state for tree in trees for state in tree.states]
@@ -98,6 +99,7 @@ def measure(
             for operator in tree.operators
         ],
         "feedback": feedback_of(trees),
+        "overload": {"policy": "exact", "short": False, "since": None},
     }
 
 

@@ -38,9 +38,16 @@ _PAIRS = 512
 
 
 def observed_statistics(
-    graph: JoinGraph, trees: Sequence[JoinTree], wirings: Sequence[Wiring], clock: Clock
+    graph: JoinGraph,
+    trees: Sequence[JoinTree],
+    wirings: Sequence[Wiring],
+    clock: Clock,
+    thin: bool = False,
 ) -> Statistics:
-    """What the windows and states of an engine say about its streams."""
+    """What the windows and states of an engine say about its streams.
+
+    States that are ``thin``, since probes were skipped, say nothing.
+    """
     second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
     rates: dict[str, float] = {}
     sizes: dict[StreamSet, float] = {}
@@ -62,7 +69,7 @@ def observed_statistics(
                 found = _selectivity(linking, left, right, tree.leaves)
                 if found is not None:
                     selectivities[left.streams | right.streams] = found
-        for streams, state in tree.complete_states().items():
+        for streams, state in ({} if thin else tree.complete_states()).items():
             combinations = float(np.prod([len(tree.leaves[s].rows) for s in streams]))
             sizes[streams] = _living(state, clock)
             if combinations:

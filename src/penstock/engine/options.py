@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from penstock.engine.feedback import Feedback
 from penstock.engine.join_step import Algorithm
+from penstock.engine.overload import EXACT, Overload
 from penstock.errors import OptionError
 
 _UNITS = {
@@ -25,19 +26,26 @@ class Options:
     """The options of :class:`~penstock.engine.engine.Engine`."""
 
     feedback: Feedback | None = None
-    overload: str = "exact"
+    overload: Overload = EXACT
     lateness: int | None = None
     """In milliseconds."""
     join: Algorithm = "hash"
 
     @classmethod
-    def of(cls, feedback: Any, overload: str, lateness: Any, join: Any, limits: Any) -> Options:
+    def of(cls, feedback: Any, overload: Any, lateness: Any, join: Any, limits: Any) -> Options:
         """Check every value, and say what exists."""
-        _one_of("overload", overload, ("exact",))
         _one_of("join", join, get_args(Algorithm))
         if limits is not None:
-            raise OptionError("limits are not supported by this version: leave them out")
-        return cls(Feedback.of(feedback), overload, milliseconds("lateness", lateness), join)
+            from penstock.planning.limits import Limits
+
+            if not isinstance(limits, Limits):
+                raise OptionError(f"limits must be a penstock.Limits, not {type(limits).__name__}")
+        return cls(
+            Feedback.of(feedback),
+            Overload.of(overload).within(limits),
+            milliseconds("lateness", lateness),
+            join,
+        )
 
 
 def milliseconds(name: str, value: Any) -> int | None:
