@@ -188,6 +188,11 @@ class Engine:
         return {name: source.columns for name, source in self._intake.sources.items()}
 
     @property
+    def owes(self) -> bool:
+        """Whether probes were put off (``overload="defer"``) and have not been made up for yet."""
+        return self._owed_results is not None or (self._control is not None and self._control.owes)
+
+    @property
     def newest(self) -> dict[str, int]:
         """The newest event time of each source that has been seen, in ticks."""
         return dict(self._newest)

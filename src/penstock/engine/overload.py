@@ -8,8 +8,8 @@
 
 The budget is a number of probes, given by one of three clocks. ``probes``: per second of event time
 (on the arrival line: per arrival). ``cpu``: a share of a core, that is CPU seconds per second of
-wall time since the push before. ``seconds``: CPU seconds per push, for hosts with a trigger
-interval. CPU seconds become probes through the cost of a probe as measured
+wall time since the push before. ``seconds``: of wall time per push, for hosts with a trigger
+interval. Seconds become probes through the cost of a probe as measured
 (:mod:`penstock.engine.probe_cost`). A host may also give the probes of each push itself.
 """
 

@@ -35,17 +35,18 @@ class ProbeBudget:
         self, option: Overload, cpu_time: Now = time.thread_time, wall_time: Now = time.perf_counter
     ) -> None:
         self._option = option
-        self._cpu_time, self._wall_time = cpu_time, wall_time
+        self._wall_time = wall_time
+        self._cost_time = cpu_time if option.seconds is None else wall_time
         self._share = option.cpu if option.has_budget else 1.0
         self._tokens = option.probes * option.burst if option.probes is not None else 0.0
         self._last_start: float | None = None
-        self._start = self._cpu_start = 0.0
+        self._start = self._cost_start = 0.0
         self._rows = 0
         self.cost = ProbeCost()
 
     @property
     def is_timed(self) -> bool:
-        """Whether the budget is CPU time, so that what a push costs has to be measured."""
+        """Whether the budget is time, so that what a push costs has to be measured."""
         return self._option.probes is None
 
     def __str__(self) -> str:
@@ -53,13 +54,13 @@ class ProbeBudget:
         if option.probes is not None:
             return f"{option.probes:g} probes/s of event time"
         if option.seconds is not None:
-            return f"{option.seconds:g} s of CPU per push"
+            return f"{option.seconds:g} s per push"
         return f"{self._share:g} of a core"
 
     def begin(self, rows: int, seconds: float, given: float | None) -> Grant:
         """A push of ``rows`` that takes event time on by ``seconds``; ``given`` by the host."""
         if self.is_timed:
-            self._start, self._cpu_start = self._wall_time(), self._cpu_time()
+            self._start, self._cost_start = self._wall_time(), self._cost_time()
         self._rows = rows
         if given is not None:
             return Grant(given, 0.0)
@@ -81,7 +82,7 @@ class ProbeBudget:
         """The push is done, ``used`` probes were made."""
         if self.is_timed:
             self._last_start = self._start
-            seconds = self._cpu_time() - self._cpu_start
+            seconds = self._cost_time() - self._cost_start
             self.cost = self.cost.observe(self._rows, used, seconds)
         left = grant.probes - used
         if math.isinf(left):

@@ -92,6 +92,7 @@ class CellProcessor(StatefulProcessor):
             plan=str(engine.plan),
             watermark=engine.watermark,
             operators=taken.operators,
+            overload=taken.overload,
         )
         yield from Envelope.of(self._settings.query.schema).wrap(taken.results, report)
 
