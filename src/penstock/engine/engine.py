@@ -267,7 +267,7 @@ class Engine:
     def _pay_all(self) -> None:
         """Make all owed probes; what they find leaves with the next push."""
         if self._control is not None and self._control.owes:
-            late = self._control.pay_all(self._clock.watermark)
+            late = self._control.pay_all()
             before = [] if self._owed_results is None else [self._owed_results]
             self._owed_results = concatenate([*before, late])
             self._trees[0].commit()
@@ -404,7 +404,7 @@ class Engine:
                 for tree, each in zip(self._trees, arrivals, strict=True)
             ]
             if control is not None:
-                results[0] = control.after_joins(results[0], clock.watermark)
+                results[0] = control.after_joins(results[0])
             if self._owed_results is not None:
                 results[0] = concatenate([self._owed_results, results[0]])
             table = self._output.stage(results, clock)

@@ -8,13 +8,14 @@ or the new contents (:mod:`penstock.engine.join_operator`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.arrival import Arrival
-from penstock.engine.clock import START
+from penstock.engine.clock import END, START
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
 from penstock.engine.edge import Edge, in_order, may_wait_for
@@ -336,6 +337,24 @@ class JoinTree:
                 leaf.rows.hide_before(first)
             for state in self._kept:
                 state.hide()
+
+    @contextmanager
+    def unhidden(self) -> Iterator[None]:
+        """Let probes see all rows, also those that died before what came last.
+
+        Afterwards the same rows are hidden as before: what is held for owed probes must not make
+        the chains longer that everybody else walks.
+        """
+        rings = [leaf.rows for leaf in self.leaves.values()]
+        rings += [state.rows for state in self._kept]
+        lows = [rows.low for rows in rings]
+        for rows in rings:
+            rows.low = rows.tail
+        for operator in self.operators:
+            operator.extent = END
+        yield
+        for rows, low in zip(rings, lows, strict=True):
+            rows.low = low
 
     def process(self, deltas: Mapping[str, Composites]) -> Composites:
         """The results of ``deltas``, the newest rows of the leaves, which already hold them."""

@@ -207,13 +207,13 @@ class OverloadControl:
             shares[origin] = min(1.0, allowed / coming) if coming > 0 else 1.0
         return shares
 
-    def after_joins(self, results: Composites, watermark: int) -> Composites:
+    def after_joins(self, results: Composites) -> Composites:
         """The ``results`` of the push that may leave, with those of debts that it can pay."""
         fresh = self.freshness.on_time(results, self._now)
         stale = len(results) - len(fresh)
         rationing = self._tree.rationing
         if rationing is not None and rationing.debt:
-            late = self.pay(self._grant.probes - self._used(), watermark)
+            late = self.pay(self._grant.probes - self._used())
             if late is not None:
                 in_time = self.freshness.late(late, self._now)
                 stale += len(late) - len(in_time)
@@ -222,7 +222,7 @@ class OverloadControl:
         self.freshness.look(fresh, self._now)
         return fresh
 
-    def pay(self, budget: float, watermark: int) -> Composites | None:
+    def pay(self, budget: float) -> Composites | None:
         """Make up for owed probes while ``budget`` lasts; all results of that."""
         rationing, tree = self._tree.rationing, self._tree
         assert rationing is not None
@@ -230,22 +230,22 @@ class OverloadControl:
             return None
         owed = len(rationing.debt)
         costs = self._path_costs()
-        tree.begin_slice(rationing.debt.oldest, self._now, 0, watermark)
-        late = rationing.pay(
-            lambda: tree.process({}),
-            budget,
-            lambda: self._counts.probes,
-            costs.__getitem__,
-            _AT_ONCE,
-        )
+        with tree.unhidden():
+            late = rationing.pay(
+                lambda: tree.process({}),
+                budget,
+                lambda: self._counts.probes,
+                costs.__getitem__,
+                _AT_ONCE,
+            )
         self._staged["paid"] += owed - len(rationing.debt)
         return concatenate(late) if late else None
 
-    def pay_all(self, watermark: int) -> Composites:
+    def pay_all(self) -> Composites:
         """Between pushes: make all owed probes; the results that are fresh."""
         rationing = self._tree.rationing
         assert rationing is not None
-        late = self.pay(math.inf, watermark)
+        late = self.pay(math.inf)
         assert late is not None
         fresh = self.freshness.late(late, self._now)
         self._staged["stale"] += len(late) - len(fresh)
