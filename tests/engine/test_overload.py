@@ -216,6 +216,20 @@ def test_nothing_wrong_and_nothing_twice(start: int) -> None:
         Run(seed, case, policy(seed, name), **options_of(seed)).go(between).check_part()
 
 
+@seeds(255_000)
+def test_freshness_is_the_oracles_in_exact(start: int) -> None:
+    """As long as the window, which pushes of much time and streams out of step break."""
+    stale = 0
+    for seed in range(start, start + BLOCK):
+        case = generate(seed, Knobs(features=FEATURES - {"rstream", "group by"}))
+        text = re.sub(r"\[RANGE (\d+ \w+)\]", r"[RANGE \1] FRESHNESS \1", case.text)
+        case = dataclasses.replace(case, text=text)
+        run = Run(seed, case, Overload(), lambda _: None, **options_of(seed)).go()
+        assert run.found == run.expected, f"seed {seed}\n{case}"
+        stale += run.engine.metrics()["overload"].get("stale", 0)
+    assert stale > 0
+
+
 @seeds(260_000)
 def test_with_budget_enough_nothing_is_skipped(start: int) -> None:
     """All rows of the oracle, push by push."""
