@@ -1,10 +1,13 @@
 """What the half-way joins of a running tree find per probe, and the path model of that.
 
-Nothing is measured for this beyond the counts that every step keeps. Matches per probe are means
-over recent pushes. Where the target is a stored join of which only a share was made, a probe finds
-that share of its partners, so the productivity that the allocators ask for, that of full states, is
-the quotient. Before anything was seen, every half-way join counts as finding one match: then no
-direction is better than any other, and the first allocation treats all alike.
+Nothing is measured for this beyond the counts that every step keeps. Equation 4 has matches per
+probe as σ·|S|: the share of pairs that match, which is a mean over recent pushes, times the rows of
+the target by now, those of the push at hand included. So when a burst comes it is known what its
+rows will find, before it has been seen. Where the target is a stored join of which only a share was
+made, a probe finds that share of its partners, so the productivity that the allocators ask for,
+that of full states, is the quotient. Before anything was seen, every half-way join counts as
+finding one match: then no direction is better than any other, and the first allocation treats all
+alike.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ _THINNEST = 0.05
 @dataclass(slots=True)
 class _Seen:
     step: JoinStep
-    probes: float = 1.0
-    matches: float = 1.0
+    pairs: float = 0.0
+    matches: float = 0.0
     last_probes: int = 0
     last_matches: int = 0
 
@@ -71,7 +74,7 @@ class HalfWayCounts:
             if new:
                 used += new
                 fade = 1.0 - min(0.3, new / _MEMORY)
-                seen.probes = fade * seen.probes + new
+                seen.pairs = fade * seen.pairs + new * _size(seen.step)
                 seen.matches = fade * seen.matches + matches - seen.last_matches
                 seen.last_probes, seen.last_matches = probes, matches
         made = {}
@@ -85,13 +88,24 @@ class HalfWayCounts:
         rates: Mapping[str, float],
         share_made: Callable[[StreamSet], float],
         sizes: Mapping[StreamSet, float],
+        coming: Mapping[str, int],
     ) -> PathModel:
-        """The path model at these rates; ``share_made`` of a join is in its state."""
+        """The path model at these rates; ``share_made`` of a join is in its state.
+
+        ``coming`` are the rows of the push at hand.
+        """
         productivities = {}
         for (origin, target), seen in self._seen.items():
             share = max(_THINNEST, share_made(target)) if len(target) > 1 else 1.0
-            productivities[origin, target] = seen.matches / seen.probes / share
+            size = _size(seen.step) + (coming.get(min(target), 0) if len(target) == 1 else 0)
+            found = seen.matches / seen.pairs * size if seen.pairs else 1.0
+            productivities[origin, target] = found / share
         return observed_model(self.plan, rates, productivities, sizes)
+
+
+def _size(step: JoinStep) -> int:
+    """The rows that a probe may see."""
+    return step.target.rows.head - step.target.rows.low
 
 
 def _with_orders(node: Node, operators: Mapping[StreamSet, JoinOperator]) -> Node:

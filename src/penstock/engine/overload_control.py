@@ -37,7 +37,6 @@ from penstock.engine.rationing import Rationing
 from penstock.overload.allocation import Allocation
 from penstock.overload.allocators import allocate
 from penstock.overload.flow import flow
-from penstock.overload.path_model import PathModel
 from penstock.plan.stream_set import StreamSet
 from penstock.query.join_graph import JoinGraph
 
@@ -88,8 +87,11 @@ class OverloadControl:
         self._tree = tree
         self._counts = HalfWayCounts(tree)
         self.loss = LossEstimate(tree.root.streams, *self._carried_loss())
-        self._fresh_model: PathModel | None = None
-        self._costs: dict[StreamSet, float] = {}
+        self._costs: dict[StreamSet, tuple[float, float]] = {}
+        """Probes and results that a row of each input leads to."""
+        self._is_due = True
+        self._looked_at = 0
+        """The rows of the push for which that was computed."""
         self._unseen, self._patience = 0, _FIRST_LOOK
         self._shares = {}
         self._allocation = None
@@ -126,13 +128,16 @@ class OverloadControl:
         seconds = max(0.0, elapsed / self._second)
         rows = {stream: len(each) for stream, each in births.items()}
         count = sum(rows.values())
-        self._grant = self.budget.begin(count, seconds, given)
         self._now = now
         self._staged = dict(self._totals)
-        self._need = 0.0
+        self._need = results = 0.0
         if count:
-            costs = self._path_costs()
-            self._need = sum(n * costs[StreamSet.of(stream)] for stream, n in rows.items())
+            self._look(rows)
+            for stream, number in rows.items():
+                cost, output = self._costs[StreamSet.of(stream)]
+                self._need += number * cost
+                results += number * output
+        self._grant = self.budget.begin(count, seconds, given, results / max(1.0, self._need))
         rationing = self._tree.rationing
         if rationing is None:
             return
@@ -153,17 +158,22 @@ class OverloadControl:
             gone = rationing.forget_dead(self._tree.edges, now)
         self._staged["forgotten"] += sum(gone.values())
 
-    def _path_costs(self) -> dict[StreamSet, float]:
-        """Probes that a row of each input leads to, up to the root."""
-        if self._fresh_model is None:
-            rates = dict.fromkeys(self._tree.leaves, 1.0)
-            model = self._counts.model(rates, self.loss.share_made, {})
-            self._fresh_model = model
-            self._costs = {}
-            for direction in reversed(model.directions):
-                above = self._costs.get(direction.result, 0.0)
-                self._costs[direction.origin] = direction.cost + direction.output * above
-        return self._costs
+    def _look(self, rows: Mapping[str, int]) -> None:
+        """Note the probes and results that a row of each input leads to, if that may be new."""
+        count = sum(rows.values())
+        if self._costs and not self._is_due and count <= 2 * self._looked_at:
+            return
+        self._is_due, self._looked_at = False, count
+        self._shares = {}
+        rates = dict.fromkeys(self._tree.leaves, 1.0)
+        model = self._counts.model(rates, self.loss.share_made, {}, rows)
+        self._costs = {}
+        for direction in reversed(model.directions):
+            cost, output = self._costs.get(direction.result, (0.0, 1.0))
+            self._costs[direction.origin] = (
+                direction.cost + direction.output * cost,
+                direction.output * output,
+            )
 
     def _divide(self, rows: Mapping[str, int], seconds: float) -> Mapping[StreamSet, float]:
         """The share of rows of each input that may probe."""
@@ -190,7 +200,7 @@ class OverloadControl:
             for edge in self._tree.edges
             if not self._by_rows
         }
-        model = self._counts.model(rates, self.loss.share_made, sizes)
+        model = self._counts.model(rates, self.loss.share_made, sizes, rows)
         freshness = {
             alias: ticks / self._second
             for alias, ticks in self.freshness.asked.items()
@@ -229,13 +239,14 @@ class OverloadControl:
         if budget < 1:
             return None
         owed = len(rationing.debt)
-        costs = self._path_costs()
+        if not self._costs:
+            self._look({})
         with tree.unhidden():
             late = rationing.pay(
                 lambda: tree.process({}),
                 budget,
                 lambda: self._counts.probes,
-                costs.__getitem__,
+                lambda origin: self._costs[origin][0],
                 _AT_ONCE,
             )
         self._staged["paid"] += owed - len(rationing.debt)
@@ -270,7 +281,7 @@ class OverloadControl:
         """The push is done."""
         used, made = self._counts.take()
         self._staged["probes"] += used
-        self.budget.end(self._grant, used)
+        self.budget.end(self._grant, used, made.get(self._tree.root.streams, 0))
         rationing = self._tree.rationing
         skipped = {} if rationing is None else rationing.tally.skipped
         self._staged["skipped"] += sum(skipped.values())
@@ -285,8 +296,7 @@ class OverloadControl:
         self._unseen += used
         if self._unseen >= self._patience:
             self._unseen, self._patience = 0, min(2 * self._patience, _LOOK)
-            self._fresh_model = None
-            self._shares = {}
+            self._is_due = True
         self._pushes += 1
         self._tell()
 

@@ -57,14 +57,17 @@ class ProbeBudget:
             return f"{option.seconds:g} s per push"
         return f"{self._share:g} of a core"
 
-    def begin(self, rows: int, seconds: float, given: float | None) -> Grant:
-        """A push of ``rows`` that takes event time on by ``seconds``; ``given`` by the host."""
+    def begin(self, rows: int, seconds: float, given: float | None, results: float = 0.0) -> Grant:
+        """A push of ``rows`` that takes event time on by ``seconds``; ``given`` by the host.
+
+        ``results`` are to be expected per probe: to make one costs about as much as a probe.
+        """
         if self.is_timed:
             self._start, self._cost_start = self._wall_time(), self._cost_time()
         self._rows = rows
         if given is not None:
             return Grant(given, 0.0)
-        new = self._new(rows, seconds)
+        new = self._new(rows, seconds) / (1.0 + results if self.is_timed else 1.0)
         return Grant(self._tokens + new, self._tokens)
 
     def _new(self, rows: int, seconds: float) -> float:
@@ -78,12 +81,12 @@ class ProbeBudget:
         assert self._share is not None
         return self.cost.probes_in(self._share * (self._start - self._last_start), rows)
 
-    def end(self, grant: Grant, used: int) -> None:
-        """The push is done, ``used`` probes were made."""
+    def end(self, grant: Grant, used: int, results: int = 0) -> None:
+        """The push is done, ``used`` probes and so many results were made."""
         if self.is_timed:
             self._last_start = self._start
             seconds = self._cost_time() - self._cost_start
-            self.cost = self.cost.observe(self._rows, used, seconds)
+            self.cost = self.cost.observe(self._rows, used + results, seconds)
         left = grant.probes - used
         if math.isinf(left):
             left = 0.0

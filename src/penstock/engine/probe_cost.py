@@ -1,10 +1,10 @@
 """What a probe costs on this machine, learned from pushes.
 
-A push takes a·(rows) + c·(probes) seconds of CPU, about: every tuple is stored and purged whatever
-the policy, and only probes can be saved. If all the time were put on the probes, a push that sheds
-most of them would make each look dearer, the next would shed more, and so on down to none. So both
-are learned, by least squares over recent pushes (older ones fade), and a budget of s seconds allows
-(s - a·rows) / c probes.
+A push takes a·(rows) + c·(probes + results) seconds, about: every tuple is stored and purged
+whatever the policy, and only probes, with what they make, can be saved. If all the time were put on
+the probes, a push that sheds most of them would make each look dearer, the next would shed more,
+and so on down to none. So both are learned, by least squares over recent pushes (older ones fade),
+and a budget of s seconds allows (s - a·rows) / c probes and results.
 
 While rows and probes go up and down together the two cannot be told apart, so a little weight stays
 on the first guess of their ratio, until pushes differ.
