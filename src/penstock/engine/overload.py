@@ -36,7 +36,8 @@ class Overload:
     most expected matches by their ``correlated`` event times. With the latter two a share ``audit``
     of the probes is drawn at random, to know what is lost. ``allocator`` divides the probes among
     half-way joins (:data:`penstock.overload.ALLOCATORS`). Up to ``burst`` seconds' worth of unused
-    budget (or pushes' worth, with ``seconds``) is saved for later. ``seed`` makes draws repeatable.
+    budget is saved for later (with ``cpu`` pushes' worth, with ``seconds`` none). ``seed`` makes
+    draws repeatable.
     """
 
     policy: Policy = "exact"

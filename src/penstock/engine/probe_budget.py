@@ -1,7 +1,8 @@
 """How many probes a push may make: tokens that time brings and probes take.
 
-Tokens may be saved up to a burst. A push that made more probes than it was allowed (what a probe
-finds is known only afterwards) leaves a deficit, which later pushes make good.
+Tokens may be saved up to a burst, but not time per push, which passes unused. A push that made more
+probes than it was allowed (what a probe finds is known only afterwards) leaves a deficit, which
+later pushes make good.
 
 Clocks are parameters: event time comes with the push, CPU and wall time from functions that a test
 can replace.
@@ -84,9 +85,10 @@ class ProbeBudget:
     def end(self, grant: Grant, used: int, results: int = 0) -> None:
         """The push is done, ``used`` probes and so many results were made."""
         if self.is_timed:
-            self._last_start = self._start
             seconds = self._cost_time() - self._cost_start
-            self.cost = self.cost.observe(self._rows, used + results, seconds)
+            if self._last_start is not None:  # The first push may have to load or compile.
+                self.cost = self.cost.observe(self._rows, used + results, seconds)
+            self._last_start = self._start
         left = grant.probes - used
         if math.isinf(left):
             left = 0.0
@@ -95,6 +97,8 @@ class ProbeBudget:
     def _most(self, grant: Grant) -> float:
         """The most tokens that are saved, or owed: a single slip must not stop everything."""
         option = self._option
+        if option.seconds is not None:
+            return 0.0  # The time of one trigger is of no use to the next.
         if option.probes is not None:
             return max(1.0, option.probes * option.burst)
         fresh = grant.probes - grant.saved

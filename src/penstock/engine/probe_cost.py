@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 FADE = 0.95
 _ROW, _PROBE = 1e-7, 1e-7
 """Seconds per row and per probe before anything is known, of W1 on a core of 2020."""
+_CHEAPEST = 0.25
+"""A probe does not cost less than so much of what it would at the first guess of the ratio."""
 _WEIGHT = 1e-3
 """How much the guess counts against what was seen."""
 
@@ -65,7 +67,10 @@ class ProbeCost:
             row, probe = 0.0, ps / pp
         elif probe <= 0:
             row, probe = rs / rr, 0.0
-        return row, max(probe, 1e-3 * guess_probe)
+        if probe < _CHEAPEST * guess_probe:
+            probe = _CHEAPEST * guess_probe
+            row = max(0.0, rs - probe * rp) / rr
+        return row, probe
 
     def probes_in(self, seconds: float, rows: int) -> float:
         """The probes that fit into ``seconds`` beside storing ``rows``; none if rows fill them."""
