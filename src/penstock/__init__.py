@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
     from penstock.engine.feedback import Feedback
+    from penstock.engine.overload import Overload
     from penstock.errors import (
         CheckpointError,
         InputError,
@@ -43,6 +44,7 @@ __all__ = [
     "Limits",
     "NoQualifiedPlan",
     "OptionError",
+    "Overload",
     "PenstockError",
     "Plan",
     "PlanError",
@@ -57,6 +59,7 @@ _HOME = {
     "Feedback": "penstock.engine.feedback",
     "JoinGraph": "penstock.query.join_graph",
     "Limits": "penstock.planning.limits",
+    "Overload": "penstock.engine.overload",
     "Plan": "penstock.plan.plan",
     "Statistics": "penstock.planning.statistics",
     "parse": "penstock.query.parse",

@@ -15,7 +15,7 @@ import hashlib
 import json
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,12 @@ from numpy.typing import NDArray
 
 from penstock.engine.clock import Clock
 from penstock.engine.composites import Composites
+from penstock.engine.debt_checkpoint import (
+    composites_table,
+    load_composites,
+    load_tree,
+    tree_tables,
+)
 from penstock.engine.difference import Difference
 from penstock.engine.interner import Interner
 from penstock.engine.kernels.lifespan import FOREVER
@@ -58,6 +64,8 @@ class Checkpoint:
     @classmethod
     def of(cls, engine: Engine) -> Checkpoint:
         """What ``engine`` needs to go on."""
+        if engine._output.needs_history:
+            engine._pay_all()  # What is held is computed again, debts and all.
         tables: list[pa.Table] = []
         numbers: dict[str, Int64s] = {}
         for leaves in engine._leaves:
@@ -69,6 +77,14 @@ class Checkpoint:
         difference = _difference_of(engine)
         if difference is not None:
             tables.append(_held_table(difference, numbers))
+        control = engine._overload
+        overload = {} if control is None else {"control": control.to_json()}
+        if engine._owed_results is not None:
+            overload["results"] = {}
+            tables.append(composites_table(engine._owed_results, numbers))
+        if control is not None and control.owes:
+            overload["tree"], more = tree_tables(engine._trees[0], numbers)
+            tables += more
         counters = engine._counters
         feedback, limits = engine.options.feedback, engine.options.limits
         header = {
@@ -78,7 +94,7 @@ class Checkpoint:
             "plan": engine.routing or str(engine.plan),
             "options": {
                 "feedback": feedback.to_json() if feedback is not None else "off",
-                "overload": engine.options.overload,
+                "overload": engine.options.overload.to_json(),
                 "lateness": engine.options.lateness,
                 "join": engine.options.join,
                 "limits": None if limits is None else limits.to_json(),
@@ -92,6 +108,7 @@ class Checkpoint:
             "first": engine._first,
             "started": engine._started,
             "counters": {name: getattr(counters, name) for name in vars(counters)},
+            "overload": overload,
             "tables": len(tables),
         }
         return cls(header, tables, engine.query)
@@ -145,10 +162,10 @@ class Checkpoint:
     ) -> Engine:
         """An engine that goes on from here."""
         header = self.header
+        overload = header.get("overload", {})
         given = None if plan == "auto" else plan
-        engine = engine_class(
-            self.query, plan=given or header["plan"], **header["options"] | options
-        )
+        first = header["plan"] if "tree" in overload else given or header["plan"]
+        engine = engine_class(self.query, plan=first, **header["options"] | options)
         if given is None and "control" in header:
             engine._control.load(header["control"])
         if plan == "auto":
@@ -173,16 +190,33 @@ class Checkpoint:
         engine._started = header["started"]
         for name, value in header["counters"].items():
             setattr(engine._counters, name, value)
+        self._restore_output(engine, tables)
+        if engine._overload is not None:
+            engine._overload.load_json(overload["control"], engine._clock.now)
+            engine._overload.attach(engine._trees[0])
+        if "tree" in overload:
+            load_tree(engine, overload["tree"], tables)
+            if plan is not None:
+                engine.migrate(plan)  # This pays the debt, if the plan is another.
+        return engine
+
+    def _restore_output(self, engine: Engine, tables: Iterator[pa.Table]) -> None:
+        """What is held above the join; states are completed on demand."""
+        difference = _difference_of(engine)
+        held = next(tables) if difference is not None else None
+        if "results" in self.header.get("overload", {}):
+            engine._owed_results = load_composites(next(tables))
         if not engine._output.needs_history:
             engine._complete_later()
-            return engine
+            return
         results = engine._replay()
-        difference = _difference_of(engine)
         if difference is not None:
-            _load_held(difference, next(tables), results[1:], engine._clock)
-        else:
-            engine._output.load(results, engine._clock)
-        return engine
+            assert held is not None
+            _load_held(difference, held, results[1:], engine._clock)
+            return
+        if engine._owed_results is not None:
+            results[0] = _without(results[0], engine._owed_results)
+        engine._output.load(results, engine._clock)
 
 
 def fingerprint(query: JoinGraph) -> str:
@@ -288,6 +322,14 @@ def _load_held(
     held = Composites(ids, _integers(table, "birth"), _integers(table, "death"))
     decided = np.array(_whole(table, "decided").to_numpy(zero_copy_only=False), np.bool_)
     difference.load(held, decided, removing)
+
+
+def _without(results: Composites, others: Composites) -> Composites:
+    """The ``results`` that are not among ``others``."""
+    gone = set(zip(*(rows.tolist() for rows in others.ids.values()), strict=True))
+    mine = zip(*(results.ids[alias].tolist() for alias in others.ids), strict=True)
+    keep = np.array([each not in gone for each in mine], np.bool_)
+    return results.pick(np.flatnonzero(keep))
 
 
 def _whole(table: pa.Table, name: str) -> pa.Array:

@@ -84,7 +84,7 @@ class Edge:
         self._counts = counts
         self._place = len(counts)
         counts += [0, 0]
-        self._leaves = leaves
+        self.leaves = leaves
         self._leaving: list[Guard] = []
         """Guards that were turned off while rows waited."""
         self.is_guarded = False
@@ -203,7 +203,7 @@ class Edge:
         guard.turn_on()
         self.is_guarded = True
         if isinstance(self.source, LeafWindow) and self.input is self.source:
-            admitted = CompositeState(self.streams, self._leaves)
+            admitted = CompositeState(self.streams, self.leaves)
             living = self.source.delta_of_all()
             if len(living):
                 admitted.append(living)
@@ -220,6 +220,19 @@ class Edge:
             return False
         self._move_to(self.source)
         return True
+
+    def restore(self, admitted: CompositeState | None, asleep: Ids | None) -> None:
+        """After a restart: what had been admitted, and who was asleep and comes in next."""
+        if admitted is not None:
+            self._move_to(admitted)
+        if asleep is not None:
+            self.guards[0].waiting.put(asleep)
+            self._leaving.append(self.guards[0])
+        self.is_guarded = admitted is not None or asleep is not None
+
+    def stay(self) -> None:
+        """Keep feeding the same input, also when no guard is left."""
+        self.is_guarded |= self.input is not self.source
 
     def _move_to(self, target: Input) -> None:
         self.input = target

@@ -9,6 +9,7 @@ a failed push changes nothing. *Commit* moves the clock and lets go of what has 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from penstock.engine.composites import Composites, concatenate
 from penstock.engine.controller import Controller
 from penstock.engine.eddy import Eddy
 from penstock.engine.feedback import Feedback, Message
+from penstock.engine.freshness import Freshness
 from penstock.engine.intake import FARTHEST, Batches, Intake
 from penstock.engine.interner import Interner
 from penstock.engine.join_order import with_orders
@@ -32,6 +34,7 @@ from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.metrics import Counters, Metrics, measure
 from penstock.engine.options import Options
 from penstock.engine.output import empty_table, output_for
+from penstock.engine.overload import Overload
 from penstock.engine.plan_event import PlanEvent
 from penstock.engine.preparation import Preparation, prepare
 from penstock.engine.stopwatch import Stopwatch
@@ -44,6 +47,7 @@ from penstock.query.expression import columns_of
 from penstock.query.join_graph import JoinGraph
 
 if TYPE_CHECKING:
+    from penstock.engine.overload_control import OverloadControl
     from penstock.planning.statistics import Statistics
 
 
@@ -58,7 +62,10 @@ class Engine:
     ``feedback`` is ``"jit"`` (rows that nobody wants now wait, where that pays), ``"bloom"`` (the
     same by Bloom filters), ``"off"``, or a :class:`~penstock.engine.feedback.Feedback`.
     ``lateness`` is how far out of order events may be: milliseconds, a timedelta, or a text such as
-    ``"5 SECONDS"``. ``join`` is ``"hash"``, or ``"nested-loops"`` as in the papers' experiments.
+    ``"5 SECONDS"``. ``overload`` is what happens with too little CPU: ``"exact"`` (nothing is
+    skipped), ``"shed"`` (probes beyond the budget are dropped), ``"defer"`` (they are made up for
+    later), or an :class:`~penstock.engine.overload.Overload`; the budget is that of ``limits``, or
+    a core. ``join`` is ``"hash"``, or ``"nested-loops"`` as in the papers' experiments.
 
     ``limits`` (:class:`penstock.Limits`) is what a plan may use. ``adapt`` is ``"auto"`` (a plan
     that somebody gave stays, ``plan="auto"`` is made from the first batches and changed whenever
@@ -73,7 +80,7 @@ class Engine:
         query: JoinGraph,
         plan: str | Plan = "auto",
         feedback: str | Feedback = "jit",
-        overload: str = "exact",
+        overload: str | Overload = "exact",
         lateness: Any = None,
         limits: Any = None,
         join: str = "hash",
@@ -125,6 +132,20 @@ class Engine:
         self._counters = Counters(tuple(self._intake.sources))
         self._broken = False
         self._finished = False
+        self._owed_results: Composites | None = None
+        """Made between pushes, to leave with the next one."""
+        self._overload = self._overload_control()
+
+    def _overload_control(self) -> OverloadControl | None:
+        """Who sees to budget and freshness; None where nothing can be short or stale."""
+        freshness = Freshness(self.query, self._leaves[0])
+        option = self.options.overload
+        idle = option.policy == "exact" and not option.has_budget and not freshness.asked
+        if idle or isinstance(self._plan.root, Leaf):
+            return None
+        from penstock.engine.overload_control import OverloadControl
+
+        return OverloadControl(self.query, option, self._trees[0], freshness)
 
     def _roots(self) -> list[Node]:
         """The tree of each block of the query, in the order of the query."""
@@ -191,6 +212,13 @@ class Engine:
         return {name: source.columns for name, source in self._intake.sources.items()}
 
     @property
+    def owes(self) -> bool:
+        """Whether probes were put off (``overload="defer"``) and have not been made up for yet."""
+        return self._owed_results is not None or (
+            self._overload is not None and self._overload.owes
+        )
+
+    @property
     def newest(self) -> dict[str, int]:
         """The newest event time of each source that has been seen, in ticks."""
         return dict(self._newest)
@@ -200,6 +228,7 @@ class Engine:
         batches: Mapping[str, Any],
         watermark: int | None = None,
         newest: Mapping[str, int] | None = None,
+        probes: float | None = None,
     ) -> pa.Table:
         """Take in a batch of some or all streams; the results that leave now.
 
@@ -207,6 +236,8 @@ class Engine:
         that know better than the newest event time seen. ``newest`` (in ticks) are event times of
         tuples that other engines have taken in: for hosts that cut streams, since their engines
         need one clock. Late rows of this push are still judged by the watermark of before.
+        ``probes`` is how many probes this push may make under ``shed`` and ``defer``, for hosts
+        that keep the budget themselves.
         """
         self._check_usable()
         began = Stopwatch.clock()
@@ -216,7 +247,7 @@ class Engine:
         for source, instant in (*taken.newest.items(), *(newest or {}).items()):
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
-        table = self._process(taken, clock, seen)
+        table = self._process(taken, clock, seen, clock.now, probes)
         if self._preparation is not None:
             self._prepare(self._preparation, sum(map(len, taken.rows.values())))
         elif self._eddy is not None:
@@ -235,7 +266,7 @@ class Engine:
             return empty_table(self.schema)
         nothing = Batches({}, {}, {}, {}, {}, 0)
         end = Clock(now=END, watermark=END, strict=self._strict)
-        table = self._process(nothing, end, self._newest)
+        table = self._process(nothing, end, self._newest, self._clock.now, math.inf)
         self._finished = True
         self._broken = False
         return table
@@ -284,8 +315,22 @@ class Engine:
     def _change(self, strategy: str) -> None:
         change = STRATEGIES.get(strategy, reroute)
         for number, (root, old) in enumerate(zip(self._roots(), self._trees, strict=True)):
-            if root != old.root:
-                self._trees[number] = change(old, root)
+            if root == old.root:
+                continue
+            if number == 0 and change is not reroute:
+                self._pay_all()
+                old.rationing = None
+            self._trees[number] = change(old, root)
+            if number == 0 and self._overload is not None:
+                self._overload.attach(self._trees[0])
+
+    def _pay_all(self) -> None:
+        """Make all owed probes; what they find leaves with the next push."""
+        if self._overload is not None and self._overload.owes:
+            late = self._overload.pay_all()
+            before = [] if self._owed_results is None else [self._owed_results]
+            self._owed_results = concatenate([*before, late])
+            self._trees[0].commit()
 
     def _route(self, eddy: Eddy, rows: int) -> None:
         """``rows`` more have come: let the eddy change its routes."""
@@ -334,8 +379,11 @@ class Engine:
     def metrics(self) -> Metrics:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
         self._catch_up()
-        found = measure(self._counters, self._trees, self._output, self._clock, self.query)
-        return found | {"control": self._control.metrics()}
+        metrics = measure(self._counters, self._trees, self._output, self._clock, self.query)
+        metrics["control"] = self._control.metrics()
+        if self._overload is not None:
+            metrics["overload"] = self._overload.measure()
+        return metrics
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the plan, and what its parts hold and did."""
@@ -351,7 +399,10 @@ class Engine:
         self._catch_up()
         from penstock.engine.observed_statistics import observed_statistics
 
-        return observed_statistics(self.query, self._trees, self._wirings, self._clock, pushes)
+        thin = self._overload is not None and self._overload.is_thin
+        return observed_statistics(
+            self.query, self._trees, self._wirings, self._clock, pushes, thin
+        )
 
     def explain(self, analyze: bool = False) -> str:
         """The plan with what it is estimated to cost, and what other plans would.
@@ -363,6 +414,7 @@ class Engine:
         from penstock.explain.feedback_text import feedback_text
         from penstock.explain.history_text import history_text
         from penstock.explain.observation import observed_in
+        from penstock.explain.overload_text import overload_text
         from penstock.explain.text import text
         from penstock.planning.calibrated import calibrated_costs
         from penstock.planning.problem import Problem
@@ -377,8 +429,8 @@ class Engine:
         )
         limits, why = self.options.limits, self._control.why()
         told = text(explain(problem, self._plan, limits, why, observed))
-        more = [history_text(metrics), feedback_text(metrics)] if analyze else []
-        return "\n\n".join([told, *filter(None, more)])
+        parts = (history_text, feedback_text, overload_text) if analyze else ()
+        return "\n\n".join([told, *filter(None, (part(metrics) for part in parts))])
 
     @property
     def seconds(self) -> float:
@@ -483,7 +535,14 @@ class Engine:
             raise InputError(f"the watermark {promised} is too far away")
         return ticks
 
-    def _process(self, taken: Batches, clock: Clock, newest: dict[str, int]) -> pa.Table:
+    def _process(
+        self,
+        taken: Batches,
+        clock: Clock,
+        newest: dict[str, int],
+        now: int,
+        probes: float | None,
+    ) -> pa.Table:
         """Take the rows in; what leaves. Afterwards the engine counts as broken until told better:
         an interrupt from here to the return of the answer must not pass for a failed push."""
         arrivals = [
@@ -494,24 +553,39 @@ class Engine:
             }
             for block in self._leaves
         ]
+        control = self._overload
+        if control is not None:
+            coming = {alias: each.births for alias, each in arrivals[0].items()}
+            control.begin(coming, self._clock.now, now, probes)
         marks = [tree.marks() for tree in self._trees]
         try:
             results = [
                 self._join(tree, each, clock.watermark)
                 for tree, each in zip(self._trees, arrivals, strict=True)
             ]
+            if control is not None:
+                results[0] = control.after_joins(results[0])
+            if self._owed_results is not None:
+                results[0] = concatenate([self._owed_results, results[0]])
             table = self._output.stage(results, clock)
         except BaseException:
             self._broken = True
             self._output.rollback()
             for tree, mark in zip(self._trees, marks, strict=True):
                 tree.undo(mark)
+            if control is not None:
+                control.undo()
             self._broken = False
             raise
         self._broken = True
-        self._output.commit(clock.watermark)
+        self._output.commit(
+            clock.watermark if control is None else control.keep_all_from(clock.watermark)
+        )
         for tree in self._trees:
             tree.commit()
+        if control is not None:
+            control.commit(self._clock.now)
+        self._owed_results = None
         if self._first is None and any(len(each) for each in arrivals[0].values()):
             births = [int(each.births[0]) for each in arrivals[0].values() if len(each)]
             self._first = min(births) if min(births) > START else None
@@ -562,16 +636,20 @@ class Engine:
         self._unswept = 0
         if self._grouped and self._strict:
             before -= 1  # A restart must find the results of the last settled instant.
+        control = self._overload
         for tree, interners, wiring in zip(
             self._trees, self._interners, self._wirings, strict=True
         ):
+            owing = control is not None and tree is self._trees[0] and control.owes
             for alias, leaf in tree.leaves.items():
-                renumbered = leaf.expire(before)
+                renumbered = leaf.expire(
+                    control.keep_from(alias, before) if control and owing else before
+                )
                 if renumbered is not None:
                     tree.renumber(alias, *renumbered)
                     self._output.renumber(alias, *renumbered)
             for state in tree.kept:
-                state.expire(before)
+                state.expire(control.keep_all_from(before) if control and owing else before)
             for number, interner in interners.items():
                 self._sweep(interner, tree, wiring, number)
         leaves = [leaf for tree in self._trees for leaf in tree.leaves.values()]
@@ -609,6 +687,8 @@ class Engine:
         for number, old in enumerate(self._trees):
             self._trees[number] = old.successor(old.root, {})
             old.dispose()
+            if number == 0 and self._overload is not None:
+                self._overload.attach(self._trees[0])
 
     def _replay(self) -> list[Composites]:
         """Rebuild states from the leaf windows; all living results of each block."""

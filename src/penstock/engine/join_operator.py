@@ -110,23 +110,41 @@ class JoinOperator:
         """
         made: list[Composites] = []
         for position, delta in enumerate(deltas):
-            if delta is None or len(delta) == 0:
-                continue
-            start = 0
-            while start < len(delta):
-                size = max(64, min(_SLICE, int(_PARTIAL / self._growth[position])))
-                whole = start == 0 and len(delta) <= size
-                part = self._probe(
-                    position, delta if whole else delta.slice(start, start + size), old_heads
-                )
-                start += size
-                if part is not None:
-                    made.append(part)
-        result = self._together(made)
+            if delta is not None:
+                made += self.probe(position, delta, old_heads)
+        return self.gather(made)
+
+    def probe(
+        self,
+        position: int,
+        delta: Composites,
+        old_heads: Sequence[int],
+        upto: Sequence[int] | None = None,
+    ) -> list[Composites]:
+        """What rows of input ``position`` make, in parts.
+
+        ``upto`` are the bounds of a push long ago, if it is then that they should have probed.
+        """
+        made = []
+        start = 0
+        while start < len(delta):
+            size = max(64, min(_SLICE, int(_PARTIAL / self._growth[position])))
+            whole = start == 0 and len(delta) <= size
+            part = self._probe(
+                position, delta if whole else delta.slice(start, start + size), old_heads, upto
+            )
+            start += size
+            if part is not None:
+                made.append(part)
+        return made
+
+    def gather(self, made: list[Composites]) -> Composites:
+        """All that was made, counted."""
+        result = self.together(made)
         self._counts[self._made] += len(result)
         return result
 
-    def _together(self, made: list[Composites]) -> Composites:
+    def together(self, made: list[Composites]) -> Composites:
         """All that was made: results of the query dated, what is stored as it is."""
         if not made:
             return none_of(sorted(self.streams))
@@ -137,18 +155,24 @@ class JoinOperator:
         return self._dated(concatenate([Composites.undated(part.ids) for part in made]).ids)
 
     def _probe(
-        self, position: int, batch: Composites, old_heads: Sequence[int]
+        self,
+        position: int,
+        batch: Composites,
+        old_heads: Sequence[int],
+        upto: Sequence[int] | None = None,
     ) -> Composites | None:
         steps = self.steps[position]
         bounds = []
         for other, step in steps:
             rows = step.target.rows
             bound = rows.head if other < position else old_heads[other]
+            if upto is not None:
+                bound = upto[other]
             if bound <= rows.low and step.target.missing is None:
                 return None
             bounds.append(bound)
         count = most = len(batch)
-        if self._is_brief(position):
+        if upto is None and self._is_brief(position):
             ids = batch.ids
             for (_, step), bound in zip(steps, bounds, strict=True):
                 ids = step.extend(ids, bound)

@@ -8,13 +8,14 @@ or the new contents (:mod:`penstock.engine.join_operator`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.arrival import Arrival
-from penstock.engine.clock import START
+from penstock.engine.clock import END, START
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
 from penstock.engine.edge import Edge, in_order, may_wait_for
@@ -32,6 +33,7 @@ from penstock.plan.stream_set import StreamSet
 
 if TYPE_CHECKING:
     from penstock.engine.parallel_track import Elders
+    from penstock.engine.rationing import Rationing
 
 Int64s = NDArray[np.int64]
 
@@ -98,6 +100,8 @@ class JoinTree:
         self._kept: list[CompositeState] = []
         self._guarded: list[Edge] = []
         self._take_stock()
+        self.rationing: Rationing | None = None
+        """Who may probe, if not everybody."""
 
     # -- construction ------------------------------------------------------------------------
 
@@ -348,6 +352,24 @@ class JoinTree:
             for state in self._kept:
                 state.hide()
 
+    @contextmanager
+    def unhidden(self) -> Iterator[None]:
+        """Let probes see all rows, also those that died before what came last.
+
+        Afterwards the same rows are hidden as before: what is held for owed probes must not make
+        the chains longer that everybody else walks.
+        """
+        rings = [leaf.rows for leaf in self.leaves.values()]
+        rings += [state.rows for state in self._kept]
+        lows = [rows.low for rows in rings]
+        for rows in rings:
+            rows.low = rows.tail
+        for operator in self.operators:
+            operator.extent = END
+        yield
+        for rows, low in zip(rings, lows, strict=True):
+            rows.low = low
+
     def process(self, deltas: Mapping[str, Composites]) -> Composites:
         """The results of ``deltas``, the newest rows of the leaves, which already hold them."""
         if self._top is None:
@@ -355,15 +377,16 @@ class JoinTree:
             return deltas.get(stream, self._nothing)
         for missing in self.missing:
             missing.begin()
+        run = _run if self.rationing is None else self.rationing.run
         self.stopwatch.start()
         for edge in self.edges:
             if isinstance(edge.node, Leaf):
                 edge.admit(deltas.get(edge.node.stream))
             else:
                 assert edge.producer is not None
-                edge.admit(_run(edge.producer, edge.children))
+                edge.admit(run(edge.producer, edge.children))
             self.stopwatch.lap(edge.streams)
-        made = _run(self._top, self._inputs) or self._nothing
+        made = run(self._top, self._inputs) or self._nothing
         self.stopwatch.lap(self.root.streams)
         return made
 
@@ -401,6 +424,11 @@ class JoinTree:
         if self.missing:
             self._finish_completion()
         if not self.guards:
+            return
+        if self.rationing is not None and self.rationing.debt:
+            for edge in self._guarded:  # Owed probes know inputs by their rows: none may move.
+                edge.commit()
+                edge.stay()
             return
         settled = False
         for edge in self._guarded:

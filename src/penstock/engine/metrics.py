@@ -47,7 +47,8 @@ def measure(
     ``late`` and ``null_time`` are totals; per source they are under ``sources``. ``state`` has the
     rows and bytes of every window and every stored join (and how much of a join's state is there
     after a change of plan: its ``completion``), ``joins`` what each join did. ``seconds`` is the
-    time in pushes since the start; of windows and joins, since the plan runs.
+    time in pushes since the start; of windows and joins, since the plan runs. Where there is a
+    budget or a freshness to keep, the engine has more to say under ``overload``.
     """
     states = [state for tree in trees for state in tree.states]
     interval = None if clock.watermark == START else clock.watermark
@@ -103,6 +104,7 @@ def measure(
             for operator in tree.operators
         ],
         "feedback": feedback_of(trees),
+        "overload": {"policy": "exact", "short": False, "since": None},
     }
 
 

@@ -53,10 +53,12 @@ def observed_statistics(
     wirings: Sequence[Wiring],
     clock: Clock,
     pushes: float = 0.0,
+    thin: bool = False,
 ) -> Statistics:
     """What the windows and states of an engine say about its streams.
 
-    ``pushes`` is how many there are per second, 0 if their fixed cost is to be left out.
+    ``pushes`` is how many there are per second, 0 if their fixed cost is to be left out. States
+    that are ``thin``, since probes were skipped, say nothing.
     """
     second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
     rates: dict[str, float] = {}
@@ -86,7 +88,8 @@ def observed_statistics(
                 selectivities[pair], over_all = found
                 if not 1 / AT_REST <= _ratio(selectivities[pair], over_all) <= AT_REST:
                     moving.add(pair)
-        _look_at_states(tree, clock, moving, selectivities, sizes, observed, demand)
+        if not thin:
+            _look_at_states(tree, clock, moving, selectivities, sizes, observed, demand)
     return Statistics(
         rates, selectivities, observed, sizes, widths=widths, demand=demand, pushes=pushes
     )

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from penstock.engine.feedback import Feedback
 from penstock.engine.join_step import Algorithm
+from penstock.engine.overload import EXACT, Overload
 from penstock.errors import OptionError
 from penstock.planning.limits import Limits
 
@@ -29,7 +30,7 @@ class Options:
     """The options of :class:`~penstock.engine.engine.Engine`."""
 
     feedback: Feedback | None = None
-    overload: str = "exact"
+    overload: Overload = EXACT
     lateness: int | None = None
     """In milliseconds."""
     join: Algorithm = "hash"
@@ -40,24 +41,27 @@ class Options:
     def of(
         cls,
         feedback: Any,
-        overload: str,
+        overload: Any,
         lateness: Any,
         join: Any,
         limits: Any,
         adapt: Any = "auto",
     ) -> Options:
         """Check every value, and say what exists."""
-        _one_of("overload", overload, ("exact",))
         _one_of("join", join, get_args(Algorithm))
         _one_of("adapt", adapt, ADAPT)
         if isinstance(limits, Mapping):
             limits = Limits.from_json(limits)
         if limits is not None and not isinstance(limits, Limits):
             raise OptionError(f"limits are penstock.Limits, not {type(limits).__name__}")
-        if limits is not None and limits.probes is not None:
-            raise OptionError("a limit on probes is not supported by this version: leave it out")
-        within = milliseconds("lateness", lateness)
-        return cls(Feedback.of(feedback), overload, within, join, limits, adapt)
+        return cls(
+            Feedback.of(feedback),
+            Overload.of(overload).within(limits),
+            milliseconds("lateness", lateness),
+            join,
+            limits,
+            adapt,
+        )
 
 
 def milliseconds(name: str, value: Any) -> int | None:

@@ -8,6 +8,7 @@ moves a row to another number, so :meth:`truncate` can take back what a failed p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +70,8 @@ class Rows:
         self.indexes: list[HashIndex] = []
         self.pins = 0
         """How many rely on rows keeping their numbers."""
+        self.on_pack: Callable[[Int64s, int], None] | None = None
+        """Told which rows were kept, and the new number of the first."""
         self._alive_at_check = 0
         self._expected = 0
         """For how many rows the ring was made, until the first of them expires."""
@@ -244,6 +247,8 @@ class Rows:
                 index.heads, index.entries, index.shift, self.mask, self.tail, entries
             )
             index.stop = self.tail + len(entries)
+        if self.on_pack is not None:
+            self.on_pack(rows, self.tail)
 
     def is_worth_a_check(self) -> bool:
         """Whether so many rows came since the last count that most of them may be dead.

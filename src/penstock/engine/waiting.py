@@ -86,6 +86,11 @@ class Waiting(CompositeState):
         living = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
         return int(len(living) - self.rows.take(self._claimed, living).sum())
 
+    def sleepers(self) -> dict[str, Int64s]:
+        """All who wait."""
+        living = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
+        return self.resolve(living[~self.rows.take(self._claimed, living)])
+
     def clear(self) -> None:
         """Nobody waits any more."""
         self.rows.advance(self.rows.head)

@@ -62,14 +62,17 @@ class Cell:
     def checkpoint(self) -> bytes:
         return self.engine.checkpoint()
 
-    def push(self, delivery: Delivery) -> pa.Table:
-        """Take in what was delivered; the results that leave now."""
+    def push(self, delivery: Delivery, probes: float | None = None) -> pa.Table:
+        """Take in what was delivered; the results that leave now.
+
+        ``probes`` is how many may be made, if the engine is not to decide.
+        """
         if self._by_rows:
-            return self.engine.push(delivery.tables())
+            return self.engine.push(delivery.tables(), probes=probes)
         newest = self.engine.newest
         for source, instant in delivery.newest.items():
             newest[source] = max(instant, newest.get(source, instant))
-        return self.engine.push(delivery.tables(), self._promise(newest), newest)
+        return self.engine.push(delivery.tables(), self._promise(newest), newest, probes)
 
     def finish(self) -> pa.Table:
         return self.engine.finish()

@@ -19,11 +19,20 @@ engine works, it is in no cache.
 Catching up is what makes several workers per executor cheap: where partitions move between two
 workers, each of them has a live engine that is a few batches behind, and to push what it has missed
 costs a fraction of reading a window and building its indexes.
+
+**Probes that a policy dropped or put off** by the clock are the one thing that pushing again does
+not repeat. So a delivery is pushed again without any limit. Dropped probes are then made, which
+does no harm: a result leaves only in the batch that brings its last tuple. With probes that were
+put off it would: a result might have left already, or be thought to have. So a batch that leaves
+debt behind always writes a base, debt included, and nobody catches up across it. Behind the last
+such base nothing is owed at the end of any batch, so all that was owed has left, as it does when
+all probes are made.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -53,6 +62,8 @@ class Entry:
     nonce: str
     size: int
     base_size: int = 0
+    owing: bool = False
+    """Whether probes were owed after the batch; then there is a base."""
 
     @property
     def delivery(self) -> str:
@@ -90,6 +101,7 @@ class Taken:
     stored_bytes: int
     operators: tuple[OperatorBatch, ...]
     decisions: tuple[PlanEvent, ...]
+    overload: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -148,6 +160,7 @@ class CellHistory:
             sum(entry.size + entry.base_size for entry in self.entries),
             operator_batches(str(cell.engine.plan), before, after),
             tuple(cell.engine.drain_events()),
+            _in_brief(after["overload"]),
         )
 
     def _current(self, live: LiveCell | None) -> tuple[Cell, Origin]:
@@ -156,6 +169,8 @@ class CellHistory:
             for position, entry in enumerate(self.entries):
                 if (entry.version, entry.nonce) == (live.version, live.nonce):
                     missed = self.entries[position + 1 :]
+                    if any(entry.owing for entry in missed):
+                        break
                     self._replay(live.cell, missed)
                     return live.cell, "replayed" if missed else "live"
         for position, entry in reversed(list(enumerate(self.entries))):
@@ -169,7 +184,7 @@ class CellHistory:
 
     def _replay(self, cell: Cell, entries: list[Entry]) -> None:
         for entry in entries:
-            cell.push(Delivery.from_bytes(self.store.read(entry.delivery)))
+            cell.push(Delivery.from_bytes(self.store.read(entry.delivery)), math.inf)
 
     def _write(self, delivery: Delivery, cell: Cell, version: int, nonce: str) -> None:
         parts = delivery.to_parts()
@@ -180,9 +195,10 @@ class CellHistory:
         grown = sum(each.size for each in behind) + entry.size
         largest = max(self.entries[based[-1]].base_size if based else 0, SMALLEST)
         gone: list[Entry] = []
-        if grown > largest or len(behind) + 1 >= MOST_ENTRIES:
+        owing = cell.engine.owes
+        if owing or grown > largest or len(behind) + 1 >= MOST_ENTRIES:
             base = cell.checkpoint()
-            entry = Entry(version, nonce, entry.size, len(base))
+            entry = Entry(version, nonce, entry.size, len(base), owing)
             self.store.write(entry.base, [base])
             if based:
                 gone, self.entries = self.entries[: based[-1]], self.entries[based[-1] :]
@@ -196,6 +212,14 @@ class CellHistory:
             "entries": [asdict(each) for each in self.entries],
         }
         self.store.put_header(json.dumps(header))
+
+
+def _in_brief(overload: Mapping[str, Any]) -> dict[str, Any]:
+    """What the report of a batch says about a cell that is limited."""
+    if "budget" not in overload:
+        return {}
+    long = ("allocation", "shares")
+    return {name: value for name, value in overload.items() if name not in long}
 
 
 def about(settings: CellSettings) -> str:

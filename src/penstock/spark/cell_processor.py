@@ -99,6 +99,7 @@ class CellProcessor(StatefulProcessor):
             watermark=engine.watermark,
             operators=taken.operators,
             decisions=tuple(event.to_json() for event in taken.decisions),
+            overload=taken.overload,
         )
         yield from Envelope.of(self._settings.query.schema).wrap(taken.results, report)
 

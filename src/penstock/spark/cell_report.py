@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from penstock.telemetry.operator_batch import OperatorBatch
@@ -59,6 +59,8 @@ class CellReport:
     """What each window and join did."""
     decisions: tuple[Mapping[str, Any], ...] = ()
     """What was decided about the plan: :class:`penstock.engine.plan_event.PlanEvent` as JSON."""
+    overload: Mapping[str, Any] = field(default_factory=dict)
+    """How short of time the cell is, and what it costs; empty where nothing limits it."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

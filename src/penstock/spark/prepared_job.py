@@ -23,6 +23,7 @@ from penstock.spark.join import join, placement_of
 from penstock.spark.placement import Placement
 from penstock.spark.sources import read_source
 from penstock.spark.spark_mistake import blamed_on
+from penstock.spark.trigger_budget import with_trigger_budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
         placement = placement_of(query, spark, cells, _rates(job), _hot(job))
     if cells == "auto":
         cells = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    cores = spark.sparkContext.defaultParallelism
+    options = with_trigger_budget(options, job, placement.cells, cores)
     return PreparedJob(job, query, frames, placement, plan, cells, options)
 
 

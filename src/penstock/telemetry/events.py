@@ -64,6 +64,8 @@ class CellBatch:
     total_seconds: float
     origin: str
     plan: str
+    overload: Mapping[str, Any] = field(default_factory=dict)
+    """How short of time the cell is, and what it costs; empty where nothing limits it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,8 @@ class Oracle:
         self._finished = False
         self._truths: dict[tuple[int, tuple[int, ...]], bool] = {}
         self._select_lists: dict[tuple[int, tuple[int, ...]], AnswerRow] = {}
+        self._births: dict[int, Instant] = {}
+        self._fresh: dict[tuple[int, ...], bool] = {}
         self._verdicts: dict[tuple[int, ...], bool] = {}
         self._gone: set[tuple[int, ...]] = set()
         self._settled: Instant | None = None
@@ -184,6 +186,7 @@ class Oracle:
     def _add(self, source: str, values: Mapping[str, Any], birth: Instant) -> None:
         self._numbers += 1
         self._arrived[source].append(Arrived(self._numbers, values, birth))
+        self._births[self._numbers] = birth
 
     def _rows(self, source: str, table: Batch) -> list[dict[str, Any]]:
         names = self._by_source[source].schema.names
@@ -268,7 +271,7 @@ class Oracle:
     # What leaves
 
     def _leaving(self) -> list[AnswerRow]:
-        results = list(self.results(self.graph))
+        results = [r for r in self.results(self.graph) if self._is_fresh(r)]
         if self.graph.is_grouped:
             return self._leaving_groups(results)
         removers: dict[Hashable, list[Result]] = {}
@@ -300,6 +303,17 @@ class Oracle:
                     self._gone.add(r.numbers)
                     leaving.append((at, r.selected))
         return self._in_order(leaving)
+
+    def _is_fresh(self, r: Result) -> bool:
+        """Whether no tuple of ``r`` was older than its FRESHNESS when ``r`` was first seen."""
+        if r.numbers not in self._fresh:
+            self._fresh[r.numbers] = all(
+                stream.freshness is None
+                or self.now - self._births[number]
+                <= stream.freshness * self.graph.ticks_per_millisecond
+                for stream, number in zip(self.graph.streams, r.numbers, strict=True)
+            )
+        return self._fresh[r.numbers]
 
     def _in_order(self, leaving: list[tuple[Instant, AnswerRow]]) -> list[AnswerRow]:
         leaving.sort(key=lambda pair: pair[0])

@@ -1,0 +1,130 @@
+"""How many results were lost because probes were dropped, with the error of the estimate.
+
+Every result holds exactly one combination of each join of the plan. So if join J has made a share
+f_J of the combinations that its inputs allow, and the draws are independent, the results are the
+product of all f_J of what they would be: total = results · Π 1/f_J. At the root, what was lost is
+estimated draw by draw, without bias: a random part of the rows of each input did probe, and what
+they found stands for the others (:func:`~penstock.overload.missed_results.missed_in_strata`). That
+is all there is for a plan of one join, such as an mjoin. Below the root, the made and the estimated
+missing combinations of each join are summed up, fading with the window, since what fails to enter a
+state is missed as long as it would have lived. This holds on average over the keys; a plan whose
+joins lose different keys in different measure is estimated with that blur, as the error says only
+in part.
+
+Errors of one push at the root are independent of those of the next, and add up by their squares.
+Those of a fading sum are not, and add up as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from penstock.overload.missed_results import Missed, Stratum, missed_in_strata
+from penstock.plan.stream_set import StreamSet
+
+_ENOUGH = 8
+"""Draws that a stratum needs before it counts; smaller ones are put together."""
+_NEARLY_FULL = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class _Fill:
+    """Combinations of a join below the root, over about a window."""
+
+    made: float = 0.0
+    missed: float = 0.0
+    variance: float = 0.0
+
+    @property
+    def scale(self) -> float:
+        """1 / f."""
+        return (self.made + self.missed) / self.made if self.made > 0 else 1.0
+
+    @property
+    def relative_error(self) -> float:
+        total = self.made + self.missed
+        return math.sqrt(self.variance) / total if total > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LossEstimate:
+    """A value: :meth:`after` gives the estimate after one more push."""
+
+    root: StreamSet
+    lost: float = 0.0
+    variance: float = 0.0
+    common_error: float = 0.0
+    fills: Mapping[StreamSet, _Fill] = field(default_factory=dict)
+    pools: Mapping[StreamSet, tuple[StreamSet, Stratum]] = field(default_factory=dict)
+
+    @property
+    def missed(self) -> Missed:
+        """Results lost since the start."""
+        few = missed_in_strata(
+            s for join, s in self.pools.values() if join == self.root and s.probed
+        )
+        scale = math.prod(fill.scale for fill in self.fills.values())
+        error = math.hypot(math.sqrt(self.variance), self.common_error, few.error * scale)
+        return Missed(self.lost + few.results * scale, error)
+
+    def share_made(self, join: StreamSet) -> float:
+        """Which part of the combinations of ``join`` its state has, about."""
+        fill = self.fills.get(join)
+        return 1.0 if fill is None else 1.0 / fill.scale
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether states lack what dropped probes did not make."""
+        return any(fill.scale > 1 + _NEARLY_FULL for fill in self.fills.values())
+
+    def after(
+        self,
+        fades: Mapping[StreamSet, float],
+        made: Mapping[StreamSet, int],
+        strata: Iterable[tuple[StreamSet, StreamSet, Stratum]],
+    ) -> LossEstimate:
+        """``made`` and ``fades`` are by join: what it made in the push, and what is left of the
+        sums after it. ``strata`` come with input and join."""
+        pools = dict(self.pools)
+        ripe: list[tuple[StreamSet, Stratum]] = []
+        for origin, join, stratum in strata:
+            pooled = _together(pools[origin][1], stratum) if origin in pools else stratum
+            pools[origin] = (join, pooled)
+            if pooled.probed >= _ENOUGH:
+                ripe.append(pools.pop(origin))
+        fills = {}
+        for join, count in made.items():
+            if join == self.root:
+                continue
+            before = self.fills.get(join, _Fill())
+            found = missed_in_strata(s for where, s in ripe if where == join)
+            fade = fades[join]
+            fills[join] = _Fill(
+                fade * before.made + count,
+                fade * before.missed + found.results,
+                fade * before.variance + found.error**2,
+            )
+        at_root = missed_in_strata(s for where, s in ripe if where == self.root)
+        scale = math.prod(fill.scale for fill in fills.values())
+        results = made.get(self.root, 0)
+        blur = math.hypot(*(fill.relative_error for fill in fills.values())) if fills else 0.0
+        return replace(
+            self,
+            lost=self.lost + (results + at_root.results) * scale - results,
+            variance=self.variance + (at_root.error * scale) ** 2,
+            common_error=self.common_error + (results + at_root.results) * scale * blur,
+            fills=fills,
+            pools=pools,
+        )
+
+
+def _together(one: Stratum, other: Stratum) -> Stratum:
+    return Stratum(
+        one.tuples + other.tuples,
+        one.probed + other.probed,
+        one.matches + other.matches,
+        one.squares + other.squares,
+        one.worth,
+    )

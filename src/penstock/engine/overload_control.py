@@ -1,0 +1,409 @@
+"""Too little CPU, in a running engine: JAQPOT's allocation, push by push.
+
+Before a push it is known how many rows each stream brings, and about how many probes a row of it
+leads to on its way to the root. If the tokens of the budget cover that, the push is run as ever.
+Otherwise the query is *short*: the allocator divides the tokens among the half-way joins
+(:mod:`penstock.overload`), each input of a join gets a share of rows that may probe, and consumers
+are matched to producers as the allocation has it. Tokens that are left after the new rows pay debts
+(``defer``). The query is no longer short when several pushes in a row needed no limit and nothing
+is owed. So it goes back to exact by itself, and costs a comparison per push from then on.
+
+Under ``shed`` at least one row in a hundred probes at every input: what is never tried cannot be
+estimated, and nobody would see that it has become worth while.
+
+All that is decided is kept as plain values for people and hosts: :meth:`OverloadControl.measure`.
+Everything that a push changes is undone when it fails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.clock import START
+from penstock.engine.composites import Composites, concatenate
+from penstock.engine.freshness import Freshness
+from penstock.engine.half_way_counts import HalfWayCounts
+from penstock.engine.join_tree import JoinTree
+from penstock.engine.loss_estimate import LossEstimate
+from penstock.engine.overload import Overload
+from penstock.engine.probe_budget import Grant, ProbeBudget
+from penstock.engine.probe_ranking import Correlated, Newest
+from penstock.engine.rationing import Rationing
+from penstock.overload.allocation import Allocation
+from penstock.overload.allocators import allocate
+from penstock.overload.flow import flow
+from penstock.plan.stream_set import StreamSet
+from penstock.query.join_graph import JoinGraph
+
+Int64s = NDArray[np.int64]
+
+CALM = 3
+"""Pushes without a limit after which a query counts as recovered."""
+LEAST = 0.01
+"""The share of rows that probe at every input under ``shed``."""
+_FIRST_LOOK, _LOOK = 64, 4096
+"""Probes after which productivities are looked at again: soon at first, then less often."""
+_ALIKE = 0.05
+"""Budgets that differ by less share an allocation."""
+_AT_ONCE = 1 << 13
+_EVENTS = 64
+
+
+class OverloadControl:
+    """The overload policy of the first block of ``graph``."""
+
+    def __init__(
+        self, graph: JoinGraph, option: Overload, tree: JoinTree, freshness: Freshness
+    ) -> None:
+        self.option = option
+        self.budget = ProbeBudget(option)
+        self.freshness = freshness
+        self._by_rows = graph.by_rows
+        self._second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
+        self._pushes = 0
+        self._since: int | None = None
+        self._calm = 0
+        self._grant = Grant(math.inf, 0.0)
+        self._need = 0.0
+        self._now = START
+        self._totals = {"probes": 0, "skipped": 0, "paid": 0, "forgotten": 0, "stale": 0}
+        self._staged = dict(self._totals)
+        self.events: list[dict[str, Any]] = []
+        self._numbered = 0
+        self._allocation: Allocation | None = None
+        self._shares: dict[StreamSet, float] = {}
+        self._fits = 0.0
+        """The part of the need that the shares were made for."""
+        self._marks: Any = None
+        self.attach(tree)
+
+    def attach(self, tree: JoinTree) -> None:
+        """Go on with another tree, or with other probe orders; an old tree owes nothing."""
+        self._tree = tree
+        self._counts = HalfWayCounts(tree)
+        self.loss = LossEstimate(tree.root.streams, *self._carried_loss())
+        self._costs: dict[StreamSet, tuple[float, float]] = {}
+        """Probes and results that a row of each input leads to."""
+        self._is_due = True
+        self._looked_at = 0
+        """The rows of the push for which that was computed."""
+        self._unseen, self._patience = 0, _FIRST_LOOK
+        self._shares = {}
+        self._allocation = None
+        if self.option.policy == "exact":
+            return
+        ranking = None
+        if self.option.choice != "random":
+            ranking = (Newest if self.option.choice == "newest" else Correlated)(tree.leaves)
+        deadlines = self.freshness.deadlines if self.option.policy == "defer" else None
+        if tree.rationing is None:
+            tree.rationing = Rationing(deadlines, ranking, self.option.audit)
+
+    def _carried_loss(self) -> tuple[float, float, float]:
+        """What was lost with earlier plans."""
+        loss = getattr(self, "loss", None)
+        return (0.0, 0.0, 0.0) if loss is None else (loss.lost, loss.variance, loss.common_error)
+
+    # -- a push ------------------------------------------------------------------------------
+
+    @property
+    def owes(self) -> bool:
+        return self._tree.rationing is not None and bool(self._tree.rationing.debt)
+
+    def begin(
+        self, births: Mapping[str, Int64s], before: int, now: int, given: float | None
+    ) -> None:
+        """A push takes time on from ``before`` to ``now`` and brings rows with these births.
+
+        ``given`` are the probes that the host allows.
+        """
+        if before == START:
+            before = min((int(each[0]) for each in births.values() if len(each)), default=START)
+        elapsed = now - before if before != START else 0
+        seconds = max(0.0, elapsed / self._second)
+        rows = {stream: len(each) for stream, each in births.items()}
+        count = sum(rows.values())
+        self._now = now
+        self._staged = dict(self._totals)
+        self._need = results = 0.0
+        if count:
+            self._look(rows)
+            for stream, number in rows.items():
+                cost, output = self._costs[StreamSet.of(stream)]
+                self._need += number * cost
+                results += number * output
+        self._grant = self.budget.begin(count, seconds, given, results / max(1.0, self._need))
+        rationing = self._tree.rationing
+        if rationing is None:
+            return
+        self._marks = rationing.debt.marks(), rationing.carried
+        if rationing.debt:
+            self._forget(rationing, now)
+        shares = None
+        alone = self._tree.elders is None  # Beside an older plan there is no saving.
+        if count and alone and self._need > self._grant.probes:
+            if self.option.policy == "defer" and self._tree.missing:
+                self._tree.complete_all()  # Bounds mean nothing while old rows are completed late.
+            shares = self._divide(rows, seconds or 1.0)
+        rationing.begin(shares, (self.option.seed, self._pushes))
+
+    def _forget(self, rationing: Rationing, now: int) -> None:
+        gone = rationing.debt.forget_stale(now)
+        if self._by_rows:
+            gone = rationing.forget_dead(self._tree.edges, now)
+        self._staged["forgotten"] += sum(gone.values())
+
+    def _look(self, rows: Mapping[str, int]) -> None:
+        """Note the probes and results that a row of each input leads to, if that may be new."""
+        count = sum(rows.values())
+        if self._costs and not self._is_due and count <= 2 * self._looked_at:
+            return
+        self._is_due, self._looked_at = False, count
+        self._shares = {}
+        rates = dict.fromkeys(self._tree.leaves, 1.0)
+        model = self._counts.model(rates, self.loss.share_made, {}, rows)
+        self._costs = {}
+        for direction in reversed(model.directions):
+            cost, output = self._costs.get(direction.result, (0.0, 1.0))
+            self._costs[direction.origin] = (
+                direction.cost + direction.output * cost,
+                direction.output * output,
+            )
+
+    def _divide(self, rows: Mapping[str, int], seconds: float) -> Mapping[StreamSet, float]:
+        """The share of rows of each input that may probe."""
+        inputs = [origin for each in self._counts.joins.values() for origin in each]
+        if self._grant.probes <= 0:
+            shares = dict.fromkeys(inputs, 0.0)
+        else:
+            fits = self._grant.probes / self._need
+            if not (self._shares and abs(fits - self._fits) < _ALIKE * self._fits):
+                self._fits = fits
+                self._shares = self._allocate(rows, seconds)
+            shares = dict(self._shares)
+        for origin in inputs:
+            if all(self._tree.leaves[stream].stream.is_static for stream in origin):
+                shares[origin] = 1.0
+            elif self.option.policy == "shed":
+                shares[origin] = max(LEAST, shares[origin])
+        return shares
+
+    def _allocate(self, rows: Mapping[str, int], seconds: float) -> dict[StreamSet, float]:
+        rates = {stream: rows.get(stream, 0) / seconds for stream in self._tree.leaves}
+        sizes = {
+            edge.streams: float(len(edge.input.rows))
+            for edge in self._tree.edges
+            if not self._by_rows
+        }
+        model = self._counts.model(rates, self.loss.share_made, sizes, rows)
+        freshness = {
+            alias: ticks / self._second
+            for alias, ticks in self.freshness.asked.items()
+            if rates.get(alias)
+        }
+        budget = self._grant.probes / seconds
+        self._allocation = found = allocate(model, budget, freshness, self.option.allocator)
+        made = flow(model, found.probes, thin=True).made
+        shares = {}
+        for direction in model.directions:
+            origin = direction.origin
+            coming = made[origin] if origin in made else rates[min(origin)]
+            allowed = found.probes[direction.steps[0]]
+            shares[origin] = min(1.0, allowed / coming) if coming > 0 else 1.0
+        return shares
+
+    def after_joins(self, results: Composites) -> Composites:
+        """The ``results`` of the push that may leave, with those of debts that it can pay."""
+        fresh = self.freshness.on_time(results, self._now)
+        stale = len(results) - len(fresh)
+        rationing = self._tree.rationing
+        if rationing is not None and rationing.debt:
+            late = self.pay(self._grant.probes - self._used())
+            if late is not None:
+                in_time = self.freshness.late(late, self._now)
+                stale += len(late) - len(in_time)
+                fresh = concatenate([fresh, in_time]) if len(in_time) else fresh
+        self._staged["stale"] += stale
+        self.freshness.look(fresh, self._now)
+        return fresh
+
+    def pay(self, budget: float) -> Composites | None:
+        """Make up for owed probes while ``budget`` lasts; all results of that."""
+        rationing, tree = self._tree.rationing, self._tree
+        assert rationing is not None
+        if budget < 1:
+            return None
+        owed = len(rationing.debt)
+        if not self._costs:
+            self._look({})
+        with tree.unhidden():
+            late = rationing.pay(
+                lambda: tree.process({}),
+                budget,
+                lambda: self._counts.probes,
+                lambda origin: self._costs[origin][0],
+                _AT_ONCE,
+            )
+        self._staged["paid"] += owed - len(rationing.debt)
+        return concatenate(late) if late else None
+
+    def pay_all(self) -> Composites:
+        """Between pushes: make all owed probes; the results that are fresh."""
+        rationing = self._tree.rationing
+        assert rationing is not None
+        late = self.pay(math.inf)
+        assert late is not None
+        fresh = self.freshness.late(late, self._now)
+        self._staged["stale"] += len(late) - len(fresh)
+        used, _ = self._counts.take()
+        self._staged["probes"] += used
+        self._totals = self._staged
+        rationing.follow(self._tree)
+        return fresh
+
+    def _used(self) -> int:
+        return self._counts.probes - self._counts.taken
+
+    def undo(self) -> None:
+        """The push has failed."""
+        rationing = self._tree.rationing
+        if rationing is not None and self._marks is not None:
+            rationing.debt.undo(self._marks[0])
+            rationing.carried = self._marks[1]
+        self._staged = dict(self._totals)
+
+    def commit(self, before: int) -> None:
+        """The push is done."""
+        used, made = self._counts.take()
+        self._staged["probes"] += used
+        self.budget.end(self._grant, used, made.get(self._tree.root.streams, 0))
+        rationing = self._tree.rationing
+        skipped = {} if rationing is None else rationing.tally.skipped
+        self._staged["skipped"] += sum(skipped.values())
+        self._totals = self._staged
+        if self.option.policy == "shed":
+            assert rationing is not None
+            if rationing.tally.strata or self.loss.fills or self._since is not None:
+                fades = {join: self._fade(join, before) for join in made}
+                self.loss = self.loss.after(fades, made, rationing.tally.strata)
+        if rationing is not None:
+            rationing.follow(self._tree)
+        self._unseen += used
+        if self._unseen >= self._patience:
+            self._unseen, self._patience = 0, min(2 * self._patience, _LOOK)
+            self._is_due = True
+        self._pushes += 1
+        self._tell()
+
+    def _fade(self, join: StreamSet, before: int) -> float:
+        """What is left of a sum about the state of ``join`` after the push."""
+        span = min(self._tree.leaves[stream].span for stream in join)
+        if before == START or span <= 0:
+            return 0.9
+        return math.exp(-max(0, self._now - before) / span)
+
+    def _tell(self) -> None:
+        """Note when the query gets short, and when it has recovered."""
+        short = self._need > self._grant.probes or self.owes
+        if short:
+            self._calm = 0
+            if self._since is None:
+                self._since = self._now
+                self._event("short", needed=self._need, allowed=self._grant.probes)
+        elif self._since is not None:
+            self._calm += 1
+            if self._calm >= CALM:
+                since, self._since = self._since, None
+                self._event("recovered", since=since, **self._totals)
+
+    def _event(self, kind: str, **values: Any) -> None:
+        self._numbered += 1
+        plain = {
+            name: round(each) if math.isfinite(each) else None for name, each in values.items()
+        }
+        head = {"number": self._numbered, "event": kind, "at": self._now}
+        self.events = [*self.events[1 - _EVENTS :], head | {"policy": self.option.policy} | plain]
+
+    # -- between pushes ----------------------------------------------------------------------
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether states lack what they would have if every probe had been made."""
+        return self.owes or self.loss.is_thin
+
+    def keep_from(self, alias: str, before: int) -> int:
+        """Rows of ``alias`` that died before this instant may go; ``before`` if nothing is owed."""
+        if self._by_rows or not self.owes:
+            return before
+        assert self._tree.rationing is not None
+        oldest = self._tree.rationing.debt.oldest
+        return min(before, max(oldest, self.freshness.kept_until(alias, self._now)))
+
+    def keep_all_from(self, before: int) -> int:
+        """The same for whatever is made of several streams."""
+        if self._by_rows or not self.owes:
+            return before
+        assert self._tree.rationing is not None
+        return min(before, self._tree.rationing.debt.oldest)
+
+    def to_json(self) -> dict[str, Any]:
+        """What was done so far, for a checkpoint."""
+        loss = self.loss
+        return {
+            "totals": self._totals,
+            "lost": [loss.lost, loss.variance, loss.common_error],
+            "since": self._since,
+            "events": self.events,
+            "numbered": self._numbered,
+            "pushes": self._pushes,
+        }
+
+    def load_json(self, values: Mapping[str, Any], now: int) -> None:
+        """Go on from a checkpoint."""
+        self._totals = dict(values["totals"])
+        self._staged = dict(self._totals)
+        self.loss = LossEstimate(self.loss.root, *values["lost"])
+        self._since = values["since"]
+        self.events = list(values["events"])
+        self._numbered = values["numbered"]
+        self._pushes = values["pushes"]
+        self._now = now
+
+    def measure(self) -> dict[str, Any]:
+        """What a person wants to know, as plain values. Times are in seconds, instants in ticks."""
+        rationing = self._tree.rationing
+        missed = self.loss.missed
+        report: dict[str, Any] = {
+            "policy": self.option.policy,
+            "budget": str(self.budget),
+            "short": self._since is not None,
+            "since": self._since,
+            "needed": _plain(self._need),
+            "allowed": _plain(self._grant.probes),
+            **self._totals,
+            "lost": {"results": missed.results, "error": missed.error},
+            "staleness": {a: age / self._second for a, age in self.freshness.ages.items()},
+            "freshness": {a: f / self._second for a, f in self.freshness.asked.items()},
+            "debt": {"probes": 0, "age": 0.0, "bytes": 0, "inputs": {}},
+            "shares": {str(o): share for o, share in self._shares.items()} if self._since else {},
+            "allocation": str(self._allocation) if self._allocation and self._since else None,
+            "events": list(self.events),
+        }
+        if rationing is not None and rationing.debt:
+            debt = rationing.debt
+            report["debt"] = {
+                "probes": len(debt),
+                "age": max(0, self._now - debt.oldest) / self._second,
+                "bytes": debt.nbytes,
+                "inputs": {str(o): n for o, n in debt.by_input.items()},
+            }
+        return report
+
+
+def _plain(value: float) -> int | None:
+    return round(value) if math.isfinite(value) else None

@@ -1,0 +1,70 @@
+"""Too little CPU, for people: the end of EXPLAIN ANALYZE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.explain.quantities import count_text, memory_text
+
+
+def overload_text(metrics: Mapping[str, Any]) -> str:
+    """Lines about the ``overload`` of an engine's metrics; empty if there is no budget to keep."""
+    overload = metrics["overload"]
+    if "budget" not in overload:
+        return ""
+    lines = [f"overload      {_state(overload)}"]
+    if overload["skipped"]:
+        lines.append(f"  skipped     {count_text(overload['skipped'])} probes since the start")
+    lost = overload["lost"]
+    if lost["results"]:
+        everything = metrics["results"] + lost["results"]
+        lines.append(
+            f"  lost        about {count_text(lost['results'])} ± {count_text(lost['error'])} "
+            f"results, {100 * lost['results'] / everything:.3g} % of all"
+        )
+    lines += _debt(overload)
+    if overload["stale"] or overload["forgotten"]:
+        lines.append(
+            f"  stale       {count_text(overload['stale'])} results made too late, "
+            f"{count_text(overload['forgotten'])} owed probes given up"
+        )
+    ages = [
+        f"{stream} {age:.3g} s" + _asked(overload["freshness"], stream)
+        for stream, age in overload["staleness"].items()
+    ]
+    if ages:
+        lines.append(f"  oldest tuple in the last results: {', '.join(ages)}")
+    if overload["allocation"]:
+        lines += [f"  {line}" for line in overload["allocation"].splitlines()]
+    return "\n".join(lines)
+
+
+def _state(overload: Mapping[str, Any]) -> str:
+    policy, budget = overload["policy"], overload["budget"]
+    if not overload["short"]:
+        return f"{policy}, within the budget ({budget})"
+    behind = ", falling behind" if policy == "exact" else ""
+    return (
+        f"{policy}, SHORT since instant {overload['since']}{behind}: the last push needed "
+        f"{count_text(overload['needed'])} probes and was allowed "
+        f"{count_text(overload['allowed'])} ({budget})"
+    )
+
+
+def _debt(overload: Mapping[str, Any]) -> list[str]:
+    debt = overload["debt"]
+    lines = []
+    if debt["probes"]:
+        where = ", ".join(f"{name} {count_text(n)}" for name, n in debt["inputs"].items())
+        lines.append(
+            f"  debt        {count_text(debt['probes'])} probes owed ({where}), the oldest "
+            f"{debt['age']:.3g} s old, {memory_text(debt['bytes'])}"
+        )
+    if overload["paid"]:
+        lines.append(f"  paid        {count_text(overload['paid'])} probes later than their turn")
+    return lines
+
+
+def _asked(freshness: Mapping[str, float], stream: str) -> str:
+    return f" (FRESHNESS {freshness[stream]:.3g} s)" if stream in freshness else ""
