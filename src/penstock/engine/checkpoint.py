@@ -77,7 +77,7 @@ class Checkpoint:
         difference = _difference_of(engine)
         if difference is not None:
             tables.append(_held_table(difference, numbers))
-        control = engine._control
+        control = engine._overload
         overload = {} if control is None else {"control": control.to_json()}
         if engine._owed_results is not None:
             overload["results"] = {}
@@ -180,9 +180,9 @@ class Checkpoint:
         for name, value in header["counters"].items():
             setattr(engine._counters, name, value)
         self._restore_output(engine, tables)
-        if engine._control is not None:
-            engine._control.load_json(overload["control"], engine._clock.now)
-            engine._control.attach(engine._trees[0])
+        if engine._overload is not None:
+            engine._overload.load_json(overload["control"], engine._clock.now)
+            engine._overload.attach(engine._trees[0])
         if "tree" in overload:
             load_tree(engine, overload["tree"], tables)
             if plan is not None:

@@ -97,8 +97,8 @@ def load_tree(engine: Engine, header: Mapping[str, Any], tables: Iterator[pa.Tab
         asleep = held.get((number, _ASLEEP))
         edge.restore(None if admitted is None else _filled(edge, admitted), asleep)
     tree._take_stock()
-    assert engine._control is not None
-    engine._control.attach(tree)
+    assert engine._overload is not None
+    engine._overload.attach(tree)
     assert tree.rationing is not None
     columns = [
         _integers(table := next(tables), "row"),

@@ -110,7 +110,7 @@ class Engine:
         self._finished = False
         self._owed_results: Composites | None = None
         """Made between pushes, to leave with the next one."""
-        self._control = self._overload_control()
+        self._overload = self._overload_control()
 
     def _overload_control(self) -> OverloadControl | None:
         """Who sees to budget and freshness; None where nothing can be short or stale."""
@@ -190,7 +190,9 @@ class Engine:
     @property
     def owes(self) -> bool:
         """Whether probes were put off (``overload="defer"``) and have not been made up for yet."""
-        return self._owed_results is not None or (self._control is not None and self._control.owes)
+        return self._owed_results is not None or (
+            self._overload is not None and self._overload.owes
+        )
 
     @property
     def newest(self) -> dict[str, int]:
@@ -261,13 +263,13 @@ class Engine:
                 self._pay_all()
                 old.rationing = None
             self._trees[number] = change(old, root)
-            if number == 0 and self._control is not None:
-                self._control.attach(self._trees[0])
+            if number == 0 and self._overload is not None:
+                self._overload.attach(self._trees[0])
 
     def _pay_all(self) -> None:
         """Make all owed probes; what they find leaves with the next push."""
-        if self._control is not None and self._control.owes:
-            late = self._control.pay_all()
+        if self._overload is not None and self._overload.owes:
+            late = self._overload.pay_all()
             before = [] if self._owed_results is None else [self._owed_results]
             self._owed_results = concatenate([*before, late])
             self._trees[0].commit()
@@ -284,8 +286,8 @@ class Engine:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
         self._catch_up()
         metrics = measure(self._counters, self._trees, self._output, self._clock, self.query)
-        if self._control is not None:
-            metrics["overload"] = self._control.measure()
+        if self._overload is not None:
+            metrics["overload"] = self._overload.measure()
         return metrics
 
     def statistics(self) -> Statistics:
@@ -293,7 +295,7 @@ class Engine:
         self._catch_up()
         from penstock.engine.observed_statistics import observed_statistics
 
-        thin = self._control is not None and self._control.is_thin
+        thin = self._overload is not None and self._overload.is_thin
         return observed_statistics(self.query, self._trees, self._wirings, self._clock, thin)
 
     def explain(self, analyze: bool = False) -> str:
@@ -393,7 +395,7 @@ class Engine:
             }
             for block in self._leaves
         ]
-        control = self._control
+        control = self._overload
         if control is not None:
             coming = {alias: each.births for alias, each in arrivals[0].items()}
             control.begin(coming, self._clock.now, now, probes)
@@ -476,7 +478,7 @@ class Engine:
         self._unswept = 0
         if self._grouped and self._strict:
             before -= 1  # A restart must find the results of the last settled instant.
-        control = self._control
+        control = self._overload
         for tree, interners, wiring in zip(
             self._trees, self._interners, self._wirings, strict=True
         ):
@@ -522,8 +524,8 @@ class Engine:
         for number, old in enumerate(self._trees):
             self._trees[number] = old.successor(old.root, {})
             old.dispose()
-            if number == 0 and self._control is not None:
-                self._control.attach(self._trees[0])
+            if number == 0 and self._overload is not None:
+                self._overload.attach(self._trees[0])
 
     def _replay(self) -> list[Composites]:
         """Rebuild states from the leaf windows; all living results of each block."""
