@@ -69,7 +69,7 @@ class OverloadControl:
         self._since: int | None = None
         self._calm = 0
         self._grant = Grant(math.inf, 0.0)
-        self._need = 0.0
+        self._need = self._yield = 0.0
         self._now = START
         self._totals = {"probes": 0, "skipped": 0, "paid": 0, "forgotten": 0, "stale": 0}
         self._staged = dict(self._totals)
@@ -137,7 +137,8 @@ class OverloadControl:
                 cost, output = self._costs[StreamSet.of(stream)]
                 self._need += number * cost
                 results += number * output
-        self._grant = self.budget.begin(count, seconds, given, results / max(1.0, self._need))
+        self._yield = results / max(1.0, self._need)
+        self._grant = self.budget.begin(count, seconds, given, self._yield)
         rationing = self._tree.rationing
         if rationing is None:
             return
@@ -209,12 +210,16 @@ class OverloadControl:
         budget = self._grant.probes / seconds
         self._allocation = found = allocate(model, budget, freshness, self.option.allocator)
         made = flow(model, found.probes, thin=True).made
+        scale = 1.0
+        if self.budget.is_timed and found.resources > 0:
+            # The probes that are chosen make more results than the average: that takes time too.
+            scale = min(1.0, (1 + self._yield) / (1 + found.throughput / found.resources))
         shares = {}
         for direction in model.directions:
             origin = direction.origin
             coming = made[origin] if origin in made else rates[min(origin)]
             allowed = found.probes[direction.steps[0]]
-            shares[origin] = min(1.0, allowed / coming) if coming > 0 else 1.0
+            shares[origin] = min(1.0, scale * allowed / coming) if coming > 0 else 1.0
         return shares
 
     def after_joins(self, results: Composites) -> Composites:
