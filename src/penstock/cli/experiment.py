@@ -22,6 +22,8 @@ STUDIES = {
     "sets": "qualified_sets",
     "model": "model_check",
     "jit": "jit.section_vi",
+    "drift": "drift_study",
+    "burst": "overload_burst",
 }
 """Names of the command line, and modules of :mod:`penstock.experiments` with ``ABOUT``,
 ``add_arguments`` and ``run``."""
