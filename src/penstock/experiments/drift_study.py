@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from penstock.experiments.drift import Workload, drift
-from penstock.experiments.text_table import heading, text_table
+from penstock.experiments.text_table import Cell, heading, text_table
 
 ABOUT = "selectivities that swap: the controller against every fixed plan"
 
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> None:
     found = drift(workload, feedback=options.feedback)
     print(heading("drift", options.seed))
     phases = [f"phase {number + 1}" for number in range(workload.phases)]
-    rows = [
+    rows: list[list[Cell]] = [
         [run.plan, *(round(each, 2) for each in run.phases), round(run.cpu, 2)]
         for run in (found.adaptive, *sorted(found.fixed, key=lambda run: run.cpu))
     ]
