@@ -55,7 +55,7 @@ ifeq ($(strip $(PYTHON)),)
 	@echo "Install one, or name it: make $(firstword $(MAKECMDGOALS)) PYTHON=/path/to/python3.11" >&2
 	@exit 1
 endif
-	@echo "penstock: installing into $(VENV) (about 800 MB, once)"
+	@echo "penstock: installing into $(VENV) (about 1.7 GB, once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --require-hashes --requirement requirements.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
