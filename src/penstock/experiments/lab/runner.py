@@ -119,13 +119,13 @@ def run(
         for point in experiment.points(scale):
             if again or store.get(point, seed) is None:
                 work.setdefault(_key(point), (experiment.name, point))
-    todo = list(work.values())
+    wanted = list(work.values())
     failures: dict[str, str] = {}
     spent, said = 0.0, 0.0
-    for number, (name, point) in enumerate(todo, start=1):
-        left = sum(each.seconds for _, each in todo[number - 1 :])
+    for number, (name, point) in enumerate(wanted, start=1):
+        left = sum(each.seconds for _, each in wanted[number - 1 :])
         pace = spent / said if said else 1.0
-        tell(Progress(name, point.label, number, len(todo), "running", pace * left))
+        tell(Progress(name, point.label, number, len(wanted), "running", pace * left))
         start = bench.clock()
         rows, reason = bench.measure(point, seed, bounds)
         took = bench.clock() - start
@@ -146,7 +146,7 @@ def run(
             store.put(point, measured)
         left = spent / said * (left - point.seconds)
         state: Literal["done", "failed"] = "failed" if rows is None else "done"
-        tell(Progress(name, point.label, number, len(todo), state, left, took, reason))
+        tell(Progress(name, point.label, number, len(wanted), state, left, took, reason))
     return [collect(each, scale, seed, store, failures) for each in experiments]
 
 
