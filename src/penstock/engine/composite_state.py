@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.composites import Composites
+from penstock.engine.indexed_rows import IndexedRows
 from penstock.engine.kernels import pairs, ring
 from penstock.engine.leaf_window import LeafWindow, date
-from penstock.engine.rows import HashIndex, Rows
+from penstock.engine.rows import Rows
 from penstock.engine.wiring import KeyColumn
 from penstock.plan.stream_set import StreamSet
 
@@ -28,63 +29,23 @@ if TYPE_CHECKING:
 Int64s = NDArray[np.int64]
 
 
-class CompositeState:
+class CompositeState(IndexedRows):
     """Composites over ``streams``, with their indexes."""
 
     def __init__(self, streams: StreamSet, leaves: Mapping[str, LeafWindow]) -> None:
         self.streams = streams
         self.missing: Missing | None = None
         """What is not there since a change of plan."""
-        self.rows = Rows(dated=False)
+        super().__init__(Rows(dated=False))
         self._leaves = {alias: leaf for alias, leaf in leaves.items() if alias in streams}
         self._ids = {alias: self.rows.add_column(np.int64) for alias in self._leaves}
-        self._keys: dict[tuple[KeyColumn, ...], HashIndex] = {}
-        self._users: dict[tuple[KeyColumn, ...], int] = {}
 
     @property
     def nbytes(self) -> int:
         return self.rows.nbytes
 
-    def index_on(self, keys: tuple[KeyColumn, ...]) -> HashIndex:
-        """The index on ``keys`` for one more user, made and filled if there is none."""
-        self.begin_index(keys)
-        self.fill_index(keys, len(self.rows))
-        return self._keys[keys]
-
-    def begin_index(self, keys: tuple[KeyColumn, ...]) -> None:
-        """One more user of the index on ``keys``; if it is new, it has to be filled."""
-        if keys not in self._keys:
-            self._keys[keys] = self.rows.add_index()
-        self._users[keys] = self._users.get(keys, 0) + 1
-
-    def fill_index(self, keys: tuple[KeyColumn, ...], most: int) -> int:
-        """Enter up to ``most`` rows that are not in the index; how many are left then."""
-        rows, index = self.rows, self._keys[keys]
-        start = max(index.stop, rows.tail)
-        stop = min(start + most, rows.head)
-        if stop < rows.head and not rows.touch(index, 8 * most):
-            return rows.head - start
-        index.stop = stop
-        if start < stop:
-            new = np.arange(start, stop, dtype=np.int64)
-            rows.insert(index, start, key_values(keys, self.resolve(new), self._leaves))
-        return rows.head - stop
-
-    def unfilled(self, keys: tuple[KeyColumn, ...]) -> int:
-        """How many rows would have to be entered into an index on ``keys``."""
-        index = self._keys.get(keys)
-        first = self.rows.tail if index is None else max(index.stop, self.rows.tail)
-        return self.rows.head - first
-
-    def users_of(self, keys: tuple[KeyColumn, ...]) -> int:
-        """How many use an index on ``keys``."""
-        return self._users.get(keys, 0)
-
-    def release_index(self, keys: tuple[KeyColumn, ...]) -> None:
-        """One user less of the index on ``keys``; the last one takes it along."""
-        self._users[keys] -= 1
-        if self._users[keys] == 0:
-            self.rows.drop_index(self._keys.pop(keys))
+    def _entries(self, keys: tuple[KeyColumn, ...], rows: Int64s) -> tuple[Int64s, Int64s | None]:
+        return key_values(keys, self.resolve(rows), self._leaves), None
 
     def append(self, new: Composites) -> None:
         """Store ``new`` and put it into every index."""
@@ -100,14 +61,14 @@ class CompositeState:
         rows.reserve(count, 2 * (len(rows) + count))
         for alias, column in self._ids.items():
             rows.put(column, start, ids[alias])
-        whole = [each for each, index in self._keys.items() if index.stop == start]
-        if keys is None or len(self._keys) > 1:
+        whole = [each for each, index in self._indexes.items() if index.stop == start]
+        if keys is None or len(self._indexes) > 1:
             values = [key_values(each, ids, self._leaves) for each in whole]
         else:
             values = [keys] * len(whole)
         rows.head = start + count
         for each, entered in zip(whole, values, strict=True):
-            rows.insert(self._keys[each], start, entered)
+            rows.insert(self._indexes[each], start, entered)
 
     def resolve(self, rows: Int64s) -> dict[str, Int64s]:
         """The leaf rows that the composites in ``rows`` are made of."""

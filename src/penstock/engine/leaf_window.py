@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from penstock.engine.arrival import Arrival, SourceRows
 from penstock.engine.composites import Composites
 from penstock.engine.evaluate import compile, conjunction
+from penstock.engine.indexed_rows import IndexedRows
 from penstock.engine.interner import Interner
 from penstock.engine.kernels import lifespan, pairs, probe, ring
 from penstock.engine.key_encoding import encoder_for
 from penstock.engine.partitions import Partitions
 from penstock.engine.payload import Payload
-from penstock.engine.rows import BIRTH, DEATH, HashIndex, Rows
+from penstock.engine.rows import BIRTH, DEATH, Rows
 from penstock.engine.wiring import KeyColumn, Wiring
 from penstock.plan.stream_set import StreamSet
 from penstock.query.expression import columns_of
@@ -49,7 +50,7 @@ def date(ids: Mapping[str, Int64s], leaves: Mapping[str, LeafWindow]) -> Composi
     return Composites(ids, births, deaths)
 
 
-class LeafWindow:
+class LeafWindow(IndexedRows):
     """The living tuples of ``stream``."""
 
     missing: None = None
@@ -67,7 +68,7 @@ class LeafWindow:
         self.stream = stream
         self.streams = StreamSet.of(stream.alias)
         self.by_rows = by_rows
-        self.rows = Rows()
+        super().__init__(Rows())
         self._keys = [
             (compile(e), encoder_for(e.type), None if i is None else interners[i])
             for e, i in zip(wiring.keys[stream.alias], wiring.interners[stream.alias], strict=True)
@@ -77,8 +78,6 @@ class LeafWindow:
         self._key_expressions = wiring.keys[stream.alias]
         self._filter = conjunction([p.expression for p in wiring.filters[stream.alias]])
         self.payload = Payload(self.rows, stream.schema, _with_partition(payload, stream))
-        self._indexes: dict[tuple[KeyColumn, ...], HashIndex] = {}
-        self._users: dict[tuple[KeyColumn, ...], int] = {}
         window = stream.window
         self._span = (
             window.milliseconds * ticks_per_millisecond if isinstance(window, Range) else None
@@ -166,49 +165,12 @@ class LeafWindow:
         """Encoded column ``position`` as it stands in the query."""
         return str(self._key_expressions[position])
 
-    def index_on(self, keys: tuple[KeyColumn, ...]) -> HashIndex:
-        """The index on ``keys`` for one more user, made and filled if there is none."""
-        self.begin_index(keys)
-        self.fill_index(keys, len(self.rows))
-        return self._indexes[keys]
-
-    def begin_index(self, keys: tuple[KeyColumn, ...]) -> None:
-        """One more user of the index on ``keys``; if it is new, it has to be filled."""
-        if keys not in self._indexes:
-            self._indexes[keys] = self.rows.add_index()
-        self._users[keys] = self._users.get(keys, 0) + 1
-
-    def fill_index(self, keys: tuple[KeyColumn, ...], most: int) -> int:
-        """Enter up to ``most`` rows that are not in the index; how many are left then."""
-        rows, index = self.rows, self._indexes[keys]
-        start = max(index.stop, rows.tail)
-        stop = min(start + most, rows.head)
-        if stop < rows.head and not rows.touch(index, 8 * most):
-            return rows.head - start
-        index.stop = stop
-        if start < stop:
-            new = np.arange(start, stop, dtype=np.int64)
-            columns = {k.position: rows.take(self.key_column(k.position), new) for k in keys}
-            flags = self.chosen(new)
-            chosen = None if flags is None or flags.all() else np.flatnonzero(flags)
-            rows.insert(index, start, _key_of(keys, columns), chosen)
-        return rows.head - stop
-
-    def unfilled(self, keys: tuple[KeyColumn, ...]) -> int:
-        """How many rows would have to be entered into an index on ``keys``."""
-        index = self._indexes.get(keys)
-        first = self.rows.tail if index is None else max(index.stop, self.rows.tail)
-        return self.rows.head - first
-
-    def users_of(self, keys: tuple[KeyColumn, ...]) -> int:
-        """How many use an index on ``keys``."""
-        return self._users.get(keys, 0)
-
-    def release_index(self, keys: tuple[KeyColumn, ...]) -> None:
-        """One user less of the index on ``keys``; the last one takes it along."""
-        self._users[keys] -= 1
-        if self._users[keys] == 0:
-            self.rows.drop_index(self._indexes.pop(keys))
+    def _entries(self, keys: tuple[KeyColumn, ...], rows: Int64s) -> tuple[Int64s, Int64s | None]:
+        own = self.rows
+        columns = {k.position: own.take(self.key_column(k.position), rows) for k in keys}
+        flags = self.chosen(rows)
+        chosen = None if flags is None or flags.all() else np.flatnonzero(flags)
+        return _key_of(keys, columns), chosen
 
     # -- a push ------------------------------------------------------------------------------
 
