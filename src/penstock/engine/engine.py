@@ -248,12 +248,14 @@ class Engine:
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
         table = self._process(taken, clock, seen, clock.now, probes)
+        rows = sum(map(len, taken.rows.values()))
+        if self._preparation is None:
+            if self._eddy is not None:
+                self._route(self._eddy, rows)
+            else:
+                self._control.after_push(self, sum(taken.seen.values()))
         if self._preparation is not None:
-            self._prepare(self._preparation, sum(map(len, taken.rows.values())))
-        elif self._eddy is not None:
-            self._route(self._eddy, sum(map(len, taken.rows.values())))
-        else:
-            self._control.after_push(self, sum(taken.seen.values()))
+            self._prepare(self._preparation, rows)
         self._counters.seconds += Stopwatch.clock() - began
         self._broken = False
         return table
