@@ -6,7 +6,7 @@ list and kept. Nothing else in here changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -113,6 +113,10 @@ class Block:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(window.name for window in self.windows)
+
+    def mask_of(self, streams: Iterable[str]) -> int:
+        """``streams`` as bits."""
+        return sum(1 << self.names.index(stream) for stream in streams)
 
     # -- links -------------------------------------------------------------------------------
 
