@@ -112,9 +112,7 @@ class Engine:
         self._trees: list[JoinTree] = []
         for block, wiring, root in zip(query.blocks, self._wirings, self._roots(), strict=True):
             self._build_block(block, wiring, root)
-        self._intake = Intake(
-            query, {alias: leaf.needed for block in self._leaves for alias, leaf in block.items()}
-        )
+        self._intake = Intake(query, [leaf for each in self._leaves for leaf in each.values()])
         self._timed = [s.name for s in self._intake.sources.values() if not s.is_static]
         self._output = output_for(query, self._trees)
         self._clock = Clock(strict=self._strict)
