@@ -61,24 +61,25 @@ class PlainBatches:
 
         ``batch`` has rows and the right schema; rows before ``earliest`` are late.
         """
+        births = np.empty(len(batch), np.int64)
         batch._export_to_c(self._address)
         try:
-            is_plain = kernel.locate(self._struct, self._positions, self._widths, self._found)
+            is_plain = kernel.look(
+                self._struct,
+                self._positions,
+                self._widths,
+                self._time,
+                self._ticks,
+                self._farthest,
+                BEGINNING if earliest is None else earliest,
+                self._found,
+                births,
+            )
         finally:
-            release = int(self._struct[kernel.RELEASE])
+            release = self._struct.item(kernel.RELEASE)
             if release != self._release_at:
                 self._release, self._release_at = _Release(release), release
             self._release(self._address)
         if not is_plain:
             return None
-        found: list[int] = self._found.tolist()
-        births = np.empty(len(batch), np.int64)
-        in_order = kernel.survey_times(
-            found[self._time],
-            len(births),
-            self._ticks,
-            self._farthest,
-            BEGINNING if earliest is None else earliest,
-            births,
-        )
-        return (births, dict(zip(self._columns, found, strict=True))) if in_order else None
+        return births, dict(zip(self._columns, self._found.tolist(), strict=True))

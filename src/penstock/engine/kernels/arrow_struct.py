@@ -19,14 +19,26 @@ Int64s = NDArray[np.int64]
 
 WORDS = 10
 RELEASE = 8
-_LENGTH, _OFFSET, _BUFFERS, _CHILDREN = 0, 2, 5, 6
+_OFFSET, _BUFFERS, _CHILDREN = 2, 5, 6
 
 
 @njit(cache=True)
-def locate(array: Int64s, positions: Int64s, widths: Int64s, out: Int64s) -> bool:
-    """Fill ``out`` with the addresses of the columns at ``positions``, ``widths`` bytes a value.
+def look(
+    array: Int64s,
+    positions: Int64s,
+    widths: Int64s,
+    time: int,
+    ticks: int,
+    farthest: int,
+    earliest: int,
+    out: Int64s,
+    births: Int64s,
+) -> bool:
+    """Where the columns at ``positions`` lie, ``widths`` bytes a value: ``out``.
 
-    False if one of them may have NULLs, or lies at an odd address.
+    Number ``time`` of them are event times, which are copied to ``births``, in ticks. False if a
+    column may have NULLs or lies at an odd address, if the times are not in order, or one of them
+    is too far away or before ``earliest``.
     """
     children = int64s(array[_CHILDREN], 1 + positions.max())
     for i in range(positions.shape[0]):
@@ -35,25 +47,15 @@ def locate(array: Int64s, positions: Int64s, widths: Int64s, out: Int64s) -> boo
         out[i] = buffers[1] + widths[i] * column[_OFFSET]
         if buffers[0] != 0 or out[i] % widths[i] != 0:
             return False
-    return True
-
-
-@njit(cache=True)
-def survey_times(
-    address: int, count: int, ticks: int, farthest: int, earliest: int, births: Int64s
-) -> bool:
-    """Copy ``count`` event times from ``address`` to ``births``, in ticks.
-
-    False if they are not in order, or one is too far away or before ``earliest``.
-    """
-    times = int64s(address, count)
+    count = births.shape[0]
+    times = int64s(out[time], count)
     last = times[0]
     if last < -farthest or last * ticks < earliest:
         return False
     rising = True
     for i in range(count):
-        time = times[np.uint64(i)]
-        rising &= time >= last
-        last = time
-        births[np.uint64(i)] = time * ticks
+        instant = times[np.uint64(i)]
+        rising &= instant >= last
+        last = instant
+        births[np.uint64(i)] = instant * ticks
     return rising and last <= farthest
