@@ -19,7 +19,7 @@ from rich.text import Text
 
 from penstock.cli.run.progress import Progress
 from penstock.cli.run.words import count, curve, short, size, span
-from penstock.telemetry import Batch, Event, Failure, PlanDecision, Restart, Start
+from penstock.telemetry import Batch, Event, Failure, Order, PlanDecision, Restart, Start
 
 _WIDEST = 110
 _ACCENT = "cyan"
@@ -64,6 +64,8 @@ class LineView:
             if isinstance(event, Start):
                 self.say(started(event))
                 self.say(f"plan {event.plan}, {event.placement}")
+            elif isinstance(event, Order):
+                self.say(ordered(event))
             elif isinstance(event, PlanDecision):
                 if event.action != "keep" or event.exceeded:
                     self.say(decided(event))
@@ -202,9 +204,17 @@ class LiveView:
 
 def decided(event: PlanDecision) -> str:
     """A decision about a plan in one line."""
+    if event.action in ("pin", "undo", "unpin"):
+        return f"cell {event.cell}: {event.action}: plan {event.plan}"
     what = f"plan {event.plan}" if event.action == "migrate" else f"keeps {event.plan}"
     over = f"; OVER THE LIMIT of {' and '.join(event.exceeded)}" if event.exceeded else ""
     return f"cell {event.cell}: {what}: {event.reason}{over}"
+
+
+def ordered(event: Order) -> str:
+    """What somebody wants of the plan in one line."""
+    what = f"ordered: {event.order} {event.plan}".rstrip()
+    return f"{what}: refused: {event.refused}" if event.refused else what
 
 
 def started(event: Start) -> str:

@@ -10,9 +10,12 @@ class Plans {
     for (const name of ["undo", "unpin"]) byId(name).addEventListener("click", () => this.send({ command: name }));
   }
 
-  show(plans, accepts, running) {
+  show(plans, accepts, takesNone, running) {
     const may = accepts && this.token ? accepts : [];
     this.form.hidden = !may.length;
+    const why = may.length ? "" : accepts && accepts.length ? "To pin a plan or undo a change, open the address that the run has printed: it has the token." : takesNone || "";
+    byId("no-commands").hidden = !why;
+    setText(byId("no-commands"), why);
     byId("pin").disabled = !may.includes("pin");
     for (const name of ["undo", "unpin"]) byId(name).hidden = !may.includes(name);
     const shape = JSON.stringify([plans.map((each) => [each.at, each.plan, each.cells]), may, [...running]]);
@@ -44,7 +47,7 @@ class Plans {
         headers: { "Content-Type": "application/json", "X-Penstock-Token": this.token },
         body: JSON.stringify(command),
       });
-      setText(answer, reply.ok ? "sent; the run takes it up after its micro-batch" : await reply.text());
+      setText(answer, reply.ok ? "sent; it counts from the next micro-batch on" : await reply.text());
     } catch (problem) {
       setText(answer, "the run cannot be reached");
     }
