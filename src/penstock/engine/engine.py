@@ -248,7 +248,9 @@ class Engine:
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
         table = self._process(taken, clock, seen, clock.now, probes)
-        if self._preparation is not None:
+        if self.owes:
+            pass  # Another plan would have to make all owed probes at once.
+        elif self._preparation is not None:
             self._prepare(self._preparation, sum(map(len, taken.rows.values())))
         elif self._eddy is not None:
             self._route(self._eddy, sum(map(len, taken.rows.values())))

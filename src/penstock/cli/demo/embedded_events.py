@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import penstock
 from penstock.cli.demo.progress import Progress
-from penstock.cli.demo.streams import ABOUT, QUERY, SCHEMAS
+from penstock.cli.demo.streams import ABOUT, SCHEMAS
 from penstock.cli.live_page import LivePage
 from penstock.errors import PenstockError
 from penstock.telemetry import Batch, CellBatch, Start, Stop
@@ -47,7 +47,7 @@ class EmbeddedEvents:
                     at=self._now(),
                     run=_RUN,
                     job=ABOUT,
-                    query=QUERY,
+                    query=engine.query.text,
                     plan=str(engine.plan),
                     cells=1,
                     placement="one engine, no Spark",
@@ -108,7 +108,15 @@ class EmbeddedEvents:
             "stored_bytes": 0,
             "engine_seconds": self._cpu,
         }
-        cell = CellBatch(cell=0, total_seconds=self._cpu, origin="live", plan=plan, **both)
+        overload = metrics["overload"] if "budget" in metrics["overload"] else {}
+        cell = CellBatch(
+            cell=0,
+            total_seconds=self._cpu,
+            origin="live",
+            plan=plan,
+            overload={n: each for n, each in overload.items() if n not in ("allocation", "shares")},
+            **both,
+        )
         operators = operator_batches(plan, self._before, metrics)
         self._page.show(
             [
