@@ -121,12 +121,14 @@ def test_a_migration_appears_with_its_reasons(run: Run, page: Page) -> None:
     page.goto(run.server.address)
     expect(page.locator("#plans li")).to_have_count(1)
     run.hub.note(synthetic.migration(19.5))
+    expect(page.locator("#plans li").first).to_contain_text("being prepared")
     run.hub.note(synthetic.batch(20, synthetic.SECOND, completion=0.25))
     expect(page.locator('[data-key="{B, C}"]')).to_contain_text("25.0 % complete")
     expect(page.locator("#plans li")).to_have_count(2)
     expect(page.locator("#plans .added")).to_have_text("+ {B, C}")
     expect(page.locator("#plans .dropped")).to_have_text("− {A, B}")
     expect(page.locator("#marks li")).to_have_count(2)
+    expect(page.locator("#plans li").first).to_contain_text("runs in 3 of 4 cells")
     page.locator("#time-line .event").last.click()
     detail = page.locator("#mark-detail")
     expect(detail).to_contain_text("saves 38 % of CPU")
@@ -211,10 +213,10 @@ def test_overload_is_seen_in_words_in_the_tree_and_on_the_time_line(run: Run, pa
         run.hub.note(synthetic.event("overload", 20, cell=cell, **fields))
     run.hub.note(synthetic.overloaded(20, 0.4))
     expect(line).to_have_text(
-        "Short of CPU in 2 of 4 cells for 12.0 s · 40.0 % of the probes fit the budget · "
-        "about 400 ± 40 results lost in all"
+        "Short of CPU in 2 of 4 cells for 12.0 s of event time · "
+        "40.0 % of the probes fit the budget · about 400 ± 40 results lost in all"
     )
-    expect(page.locator('[data-key="{A}"]')).to_contain_text("40.0 % of probes allowed")
+    expect(page.locator('[data-key="{A}"]')).to_contain_text("40.0 % may probe")
     expect(page.locator('[data-key="{A}"]')).to_contain_text("42.0 s stale")
     expect(page.locator("#time-line .band")).to_have_count(1)
     page.locator("#marks button", has_text="short of CPU in 2 cells").click()

@@ -192,6 +192,12 @@ class Engine:
         return self._plan
 
     @property
+    def running_plan(self) -> Plan:
+        """The plan that metrics are about: still the old one while a change is prepared."""
+        roots = [tree.root for tree in self._trees]
+        return Plan(roots[0], tuple(roots[1:]))
+
+    @property
     def routing(self) -> str | None:
         """The kind of eddy that chooses the plan, if one does."""
         return None if self._eddy is None else self._eddy.kind

@@ -169,7 +169,7 @@ class CellHistory:
             {source: each["late"] - then[source]["late"] for source, each in now.items()},
             after["state"]["bytes"],
             sum(entry.size + entry.base_size for entry in self.entries),
-            operator_batches(str(cell.engine.plan), before, after),
+            operator_batches(str(cell.engine.running_plan), before, after),
             (*refused, *cell.engine.drain_events()),
             _in_brief(after["overload"]),
         )

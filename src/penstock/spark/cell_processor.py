@@ -101,7 +101,7 @@ class CellProcessor(StatefulProcessor):
             engine_seconds=taken.engine_seconds,
             total_seconds=time.perf_counter() - start,
             origin=taken.origin,
-            plan=str(engine.plan),
+            plan=str(engine.running_plan),
             watermark=engine.watermark,
             operators=taken.operators,
             decisions=tuple(event.to_json() for event in taken.decisions),

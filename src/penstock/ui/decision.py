@@ -26,7 +26,7 @@ _TITLES = {
     "order pin": "pin ordered",
     "order undo": "undo ordered",
     "order unpin": "unpin ordered",
-    "refused": "refused",
+    "order refused": "order refused",
     "decision migrate": "migration",
     "decision keep": "plan kept",
     "decision set": "plan set by hand",
@@ -41,7 +41,7 @@ _TITLES = {
     "wave resume": "resume wave",
 }
 """By the event and what it did."""
-_BAD = ("failure", "refused", "decision refuse", "decision fail", "overload short")
+_BAD = ("failure", "order refused", "decision refuse", "decision fail", "overload short")
 _MINOR = ("decision keep", "wave suspend", "wave resume")
 _SAME = ("event", "batch", "action", "before", "plan")
 _PLAN_KEYS = ("plan", "after", "to", "new_plan")
@@ -62,7 +62,7 @@ def decision(identity: int, at: float, event: Mapping[str, Any]) -> dict[str, An
         "kind": kind,
         "title": _TITLES.get(what) or _TITLES.get(kind) or kind.replace("_", " "),
         "summary": _summary(kind, fields),
-        "bad": what in _BAD or bool(event.get("refused")),
+        "bad": what in _BAD,
         "minor": what in _MINOR,
         "cells": 1,
         "fields": fields,
@@ -72,7 +72,10 @@ def decision(identity: int, at: float, event: Mapping[str, Any]) -> dict[str, An
 def title_key(event: Mapping[str, Any]) -> str:
     """The kind of ``event``, and what it did."""
     kind = event["event"]
-    did = event.get("order" if kind == "order" else "action")
+    if kind == "order":
+        did = "refused" if event.get("refused") else event.get("order")
+    else:
+        did = event.get("action")
     return f"{kind} {did}"[:60] if isinstance(did, str) else str(kind)[:60]
 
 

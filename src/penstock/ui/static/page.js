@@ -77,7 +77,7 @@ function showOverload(now) {
   const words = [];
   if (now.short) {
     const where = now.cells > 1 ? ` in ${now.short} of ${now.cells} cells` : "";
-    words.push(`Short of CPU${where}${now.seconds ? ` for ${span(now.seconds)}` : ""}`);
+    words.push(`Short of CPU${where}${now.seconds ? ` for ${span(now.seconds)} of event time` : ""}`);
     if (now.needed > now.allowed) words.push(`${share(now.allowed / now.needed)} of the probes fit the budget`);
   } else {
     words.push(`Within the budget of ${now.budget}`);

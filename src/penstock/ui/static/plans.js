@@ -22,7 +22,11 @@ class Plans {
     if (shape === this.shape) return;
     this.shape = shape;
     const latest = new Map(plans.map((each, place) => [each.plan, place]));
-    this.list.replaceChildren(...plans.map((each, place) => this.item(each, latest.get(each.plan) === place ? running.get(each.plan) : undefined, may)).reverse());
+    const words = (each, place) => {
+      if (latest.get(each.plan) !== place) return undefined;
+      return running.get(each.plan) || (running.size && place === plans.length - 1 ? "being prepared" : undefined);
+    };
+    this.list.replaceChildren(...plans.map((each, place) => this.item(each, words(each, place), may)).reverse());
   }
 
   item(each, runs, may) {
@@ -33,7 +37,7 @@ class Plans {
       (each[kind] || []).map((streams) => element("span", { class: `chip ${kind}` }, `${sign} ${streams}`)));
     return element(
       "li", {},
-      element("div", { class: "row" }, element("span", { class: "when" }, clockTime(each.at)), each.cells > 1 ? element("span", { class: "when" }, `in ${each.cells} cells`) : null, runs ? element("span", { class: "pill running" }, runs) : null, pin),
+      element("div", { class: "row" }, element("span", { class: "when" }, clockTime(each.at)), each.cells > 1 ? element("span", { class: "when" }, `in ${each.cells} cells`) : null, runs ? element("span", { class: `pill${runs.startsWith("runs") ? " running" : ""}` }, runs) : null, pin),
       element("div", { class: "plan" }, each.plan),
       chips.length ? element("div", { class: "chips", "aria-label": "stored joins that came, went and stayed" }, ...chips) : null,
     );
