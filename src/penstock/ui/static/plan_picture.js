@@ -165,7 +165,7 @@ function nodeLines(tree, numbers) {
   }
   if (numbers.completion !== undefined && numbers.completion < 1) lines.push(["warn", `${share(numbers.completion)} complete`]);
   if (numbers.allowance !== undefined && numbers.allowance < 1) lines.push(["warn", `${share(numbers.allowance)} may probe`]);
-  if (numbers.staleness) lines.push(["warn", `${span(numbers.staleness)} stale`]);
+  if (numbers.staleness) lines.push(["", `${span(numbers.staleness)} stale`]);
   if (numbers.asleep) lines.push(["good", `${short(numbers.asleep)} asleep`]);
   if (numbers.avoided) lines.push(["good", `${perSecond(numbers.avoided)} avoided`]);
   if (numbers.probes) lines.push(["", `${perSecond(numbers.probes)} probes`]);
