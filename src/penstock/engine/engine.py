@@ -192,6 +192,12 @@ class Engine:
         return self._plan
 
     @property
+    def running_plan(self) -> Plan:
+        """The plan that metrics are about: still the old one while a change is prepared."""
+        roots = [tree.root for tree in self._trees]
+        return Plan(roots[0], tuple(roots[1:]))
+
+    @property
     def routing(self) -> str | None:
         """The kind of eddy that chooses the plan, if one does."""
         return None if self._eddy is None else self._eddy.kind
@@ -248,7 +254,9 @@ class Engine:
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
         table = self._process(taken, clock, seen, clock.now, probes)
-        if self._preparation is not None:
+        if self.owes:
+            pass  # Another plan would have to make all owed probes at once.
+        elif self._preparation is not None:
             self._prepare(self._preparation, sum(map(len, taken.rows.values())))
         elif self._eddy is not None:
             self._route(self._eddy, sum(map(len, taken.rows.values())))
