@@ -190,6 +190,12 @@ class Engine:
         return self._plan
 
     @property
+    def running_plan(self) -> Plan:
+        """The plan that metrics are about: still the old one while a change is prepared."""
+        roots = [tree.root for tree in self._trees]
+        return Plan(roots[0], tuple(roots[1:]))
+
+    @property
     def routing(self) -> str | None:
         """The kind of eddy that chooses the plan, if one does."""
         return None if self._eddy is None else self._eddy.kind
@@ -246,7 +252,9 @@ class Engine:
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
         table = self._process(taken, clock, seen, clock.now, probes)
-        if self._preparation is not None:
+        if self.owes:
+            pass  # Another plan would have to make all owed probes at once.
+        elif self._preparation is not None:
             self._prepare(self._preparation, sum(map(len, taken.rows.values())))
         elif self._eddy is not None:
             self._route(self._eddy, sum(map(len, taken.rows.values())))
@@ -389,17 +397,24 @@ class Engine:
 
         return metrics_html(self._plan, self.metrics())
 
-    def statistics(self, pushes: float = 0.0) -> Statistics:
+    def statistics(self, pushes: float = 0.0, brief: bool = False) -> Statistics:
         """What the windows and states say about the streams: for :func:`penstock.plan`.
 
-        ``pushes`` is how many there are per second; 0 leaves their fixed cost out.
+        ``pushes`` is how many there are per second; 0 leaves their fixed cost out. ``brief``
+        leaves out what is for people: distinct values, and costs per operation by the clock.
         """
         self._catch_up()
+        from penstock.engine.observed_costs import observed_costs
         from penstock.engine.observed_statistics import observed_statistics
+        from penstock.planning.calibrated import calibrated_costs
+        from penstock.planning.unit_costs import UnitCosts
 
         thin = self._overload is not None and self._overload.is_thin
+        costs = None
+        if not brief:
+            costs = observed_costs(self._trees, calibrated_costs() or UnitCosts())
         return observed_statistics(
-            self.query, self._trees, self._wirings, self._clock, pushes, thin
+            self.query, self._trees, self._wirings, self._clock, pushes, thin, costs, brief
         )
 
     def explain(self, analyze: bool = False) -> str:
@@ -423,7 +438,10 @@ class Engine:
             running = seconds - self._plan_since
             observed = observed_in(metrics, seconds, metrics["seconds"], running)
         problem = Problem(
-            self.query, self.statistics(), costs=calibrated_costs(), join=self.options.join
+            self.query,
+            self.statistics(brief=True),
+            costs=calibrated_costs(),
+            join=self.options.join,
         )
         limits, why = self.options.limits, self._control.why()
         told = text(explain(problem, self._plan, limits, why, observed))

@@ -10,7 +10,7 @@ function short(value) {
 }
 
 function threeDigits(value) {
-  const size = Math.abs(value);
+  const size = Math.abs(Number(value.toPrecision(3)));
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
