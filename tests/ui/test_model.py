@@ -79,7 +79,8 @@ def test_decisions_of_cells_that_alternate_are_still_one_mark_each() -> None:
         ("plan pinned", 3),
         ("change undone", 3),
     ]
-    assert marks[0]["fields"]["cell"] == "0, 1, 2"
+    assert marks[0]["fields"]["cell"] == "0–2"
+    assert next(iter(marks[0]["fields"])) == "numbers"
     assert marks[0]["fields"]["numbers_are_of"] == "cell 0"
     assert [each["cells"] for each in told(model)["plans"]] == [1, 3, 3]
 
