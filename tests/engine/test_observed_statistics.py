@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
+from penstock.engine.stopwatch import Stopwatch
 from penstock.plan.stream_set import StreamSet
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])
@@ -75,3 +77,31 @@ def test_nothing_came_yet() -> None:
     engine = penstock.Engine(query, plan="(A B C)")
     assert engine.statistics().rates == {"A": 0, "B": 0, "C": 0}
     assert "(A B C)" in engine.explain(analyze=True)
+
+
+@pytest.mark.parametrize("domain", [20, 3000, 10_000_000])
+def test_distinct_values_are_estimated_from_a_sample(domain: int) -> None:
+    """From the few that come again and again to those that come once."""
+    query = penstock.parse(TEXT, schemas=dict.fromkeys("ABC", SCHEMA))
+    engine = penstock.Engine(query, plan="(A B C)")
+    rows = 40_000
+    times = np.full(rows, 5)
+    values = np.random.default_rng(3).integers(0, domain, rows)
+    engine.push({"A": pa.table([times, times, values, values], schema=SCHEMA)})
+    true = len(np.unique(values))
+    assert engine.statistics().distinct["A", "x"] == pytest.approx(true, rel=0.1)
+    assert engine.statistics(brief=True).distinct == {}
+
+
+def test_costs_are_those_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that is ten times as slow has ten times the costs; one that did nothing, none."""
+    scales = []
+    for tick in (0.001, 0.01):
+        ticks = itertools.count(0.0, tick)
+        monkeypatch.setattr(Stopwatch, "clock", staticmethod(ticks.__next__))
+        found = run().statistics().costs
+        assert found is not None
+        scales.append(found.insert)
+    assert scales[1] == pytest.approx(10 * scales[0])
+    query = penstock.parse(TEXT, schemas=dict.fromkeys("ABC", SCHEMA))
+    assert penstock.Engine(query).statistics().costs is None

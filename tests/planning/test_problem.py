@@ -229,6 +229,28 @@ def test_a_self_join_takes_the_rate_of_its_source() -> None:
 
 
 def test_assumptions_are_told() -> None:
-    problem = _problem(TWO, Statistics({"A": 1, "B": 1}))
-    assert problem.assumptions == ("0.1 of the pairs of A and B are equal",)
+    problem = _problem(TWO, Statistics({"A": 10, "B": 1}))
+    assert problem.assumptions == ("a tuple of B finds about one partner in A, one pair in 10",)
     assert not _problem(TWO, Statistics({"A": 1, "B": 1}, {("A", "B"): 0.3})).assumptions
+
+
+def test_an_unknown_equality_is_like_one_with_a_key() -> None:
+    """A tuple has about one partner in the larger window, however large that is."""
+    text = "SELECT A.x FROM A [RANGE 10 SECONDS], B [RANGE 2 SECONDS] WHERE A.x = B.x"
+    problem = _problem(text, Statistics({"A": 1000, "B": 300}))
+    assert problem.assumptions == ("a tuple of B finds about one partner in A, one pair in 10,000",)
+    both = problem.blocks[0].cardinality
+    assert both.size(3) == pytest.approx(both.size(2))
+    composite = _problem(f"{text} AND A.y = B.y", Statistics({"A": 1000, "B": 300}))
+    assert composite.blocks[0].cardinality.size(3) == pytest.approx(both.size(3))
+
+
+def test_an_unknown_class_of_equal_columns_is_a_key_of_every_window() -> None:
+    windows = ", ".join(f"{name} [RANGE 10 SECONDS]" for name in "ABC")
+    text = f"SELECT A.x FROM {windows} WHERE A.x = B.x AND B.x = C.x"
+    rates = Statistics({"A": 10, "B": 20, "C": 30})
+    found = _problem(text, rates).blocks[0].cardinality
+    # Of 100 A, each has one B in 200 and one C in 300.
+    assert found.size(7) == pytest.approx(100)
+    more = f"{text} AND A.y = B.y AND B.y = C.y"
+    assert _problem(more, rates).blocks[0].cardinality.size(7) == pytest.approx(100)

@@ -241,7 +241,7 @@ class Controller:
         before = self._last or (0.0, 0)
         elapsed = now - before[0]
         rate = (pushes - before[1]) / elapsed if elapsed > 0 else 0.0
-        fresh = engine.statistics(pushes=rate)
+        fresh = engine.statistics(pushes=rate, brief=True)
         costs = calibrated_costs()
         problem = Problem(engine.query, fresh, costs, join=engine.options.join)
         window = longest_window(problem)

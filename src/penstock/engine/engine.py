@@ -399,17 +399,24 @@ class Engine:
 
         return metrics_html(self._plan, self.metrics())
 
-    def statistics(self, pushes: float = 0.0) -> Statistics:
+    def statistics(self, pushes: float = 0.0, brief: bool = False) -> Statistics:
         """What the windows and states say about the streams: for :func:`penstock.plan`.
 
-        ``pushes`` is how many there are per second; 0 leaves their fixed cost out.
+        ``pushes`` is how many there are per second; 0 leaves their fixed cost out. ``brief``
+        leaves out what is for people: distinct values, and costs per operation by the clock.
         """
         self._catch_up()
+        from penstock.engine.observed_costs import observed_costs
         from penstock.engine.observed_statistics import observed_statistics
+        from penstock.planning.calibrated import calibrated_costs
+        from penstock.planning.unit_costs import UnitCosts
 
         thin = self._overload is not None and self._overload.is_thin
+        costs = None
+        if not brief:
+            costs = observed_costs(self._trees, calibrated_costs() or UnitCosts())
         return observed_statistics(
-            self.query, self._trees, self._wirings, self._clock, pushes, thin
+            self.query, self._trees, self._wirings, self._clock, pushes, thin, costs, brief
         )
 
     def explain(self, analyze: bool = False) -> str:
@@ -433,7 +440,10 @@ class Engine:
             running = seconds - self._plan_since
             observed = observed_in(metrics, seconds, metrics["seconds"], running)
         problem = Problem(
-            self.query, self.statistics(), costs=calibrated_costs(), join=self.options.join
+            self.query,
+            self.statistics(brief=True),
+            costs=calibrated_costs(),
+            join=self.options.join,
         )
         limits, why = self.options.limits, self._control.why()
         told = text(explain(problem, self._plan, limits, why, observed))

@@ -30,7 +30,7 @@ from penstock.engine.payload import Payload
 from penstock.engine.rows import BIRTH, DEATH, Rows
 from penstock.engine.wiring import KeyColumn, Wiring
 from penstock.plan.stream_set import StreamSet
-from penstock.query.expression import columns_of
+from penstock.query.expression import Expression, columns_of
 from penstock.query.join_graph import Stream
 from penstock.query.window import Range, Unbounded
 from penstock.query.window import Rows as RowsWindow
@@ -160,6 +160,10 @@ class LeafWindow(IndexedRows):
     def key_column(self, position: int) -> int:
         """The column of ``rows`` that holds encoded column ``position``."""
         return self._key_columns[position]
+
+    def key_expression(self, position: int) -> Expression:
+        """What encoded column ``position`` holds."""
+        return self._key_expressions[position]
 
     def key_name(self, position: int) -> str:
         """Encoded column ``position`` as it stands in the query."""

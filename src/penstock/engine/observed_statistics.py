@@ -16,13 +16,14 @@ weighted by recency as the query weighs it.
   times this. They know about correlation, but look back over whole windows. So for states of three
   and more streams they are told only while the pairs inside are at rest.
 - *Demand*: where feedback keeps rows of a state from being made, the share that is made.
-- *Sizes and widths*: as they are.
+- *Sizes and widths*: as they are. *Distinct values* of key columns: estimated from the samples.
+- *Costs* per operation: :mod:`penstock.engine.observed_costs`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ from penstock.engine.wiring import Condition, Linking, Wiring
 from penstock.plan.stream_set import StreamSet
 from penstock.planning.statistics import Statistics
 from penstock.planning.storage import KEY, LIFESPAN
+from penstock.planning.unit_costs import UnitCosts
+from penstock.query.expression import Column
 from penstock.query.join_graph import JoinGraph
 
 Int64s = NDArray[np.int64]
@@ -54,11 +57,14 @@ def observed_statistics(
     clock: Clock,
     pushes: float = 0.0,
     thin: bool = False,
+    costs: UnitCosts | None = None,
+    brief: bool = False,
 ) -> Statistics:
     """What the windows and states of an engine say about its streams.
 
     ``pushes`` is how many there are per second, 0 if their fixed cost is to be left out. States
-    that are ``thin``, since probes were skipped, say nothing.
+    that are ``thin``, since probes were skipped, say nothing. ``brief`` leaves out distinct values,
+    which nobody needs where the selectivities of pairs are known. ``costs`` are passed on.
     """
     second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
     rates: dict[str, float] = {}
@@ -67,6 +73,7 @@ def observed_statistics(
     selectivities: dict[StreamSet, float] = {}
     observed: dict[StreamSet, float] = {}
     demand: dict[StreamSet, float] = {}
+    distinct: dict[tuple[str, str], float] = {}
     for tree, wiring in zip(trees, wirings, strict=True):
         samples = {alias: StreamSample(leaf) for alias, leaf in tree.leaves.items()}
         for alias, leaf in tree.leaves.items():
@@ -76,6 +83,8 @@ def observed_statistics(
                 widths[alias] = _width(leaf)
             if not leaf.stream.is_static:
                 rates[alias] = _rate(leaf, clock, second)
+            if not brief:
+                distinct.update(_distinct(samples[alias]))
         moving: set[StreamSet] = set()
         aliases = list(tree.leaves)
         for i, one in enumerate(aliases):
@@ -91,7 +100,7 @@ def observed_statistics(
         if not thin:
             _look_at_states(tree, clock, moving, selectivities, sizes, observed, demand)
     return Statistics(
-        rates, selectivities, observed, sizes, widths=widths, demand=demand, pushes=pushes
+        rates, selectivities, observed, sizes, distinct, widths, demand, costs, pushes
     )
 
 
@@ -117,6 +126,14 @@ def _look_at_states(
                 observed[streams] = min(1.0, living / combinations)
         elif len(streams) == 2 and selectivities.get(streams):
             demand[streams] = min(1.0, living / (combinations * selectivities[streams]))
+
+
+def _distinct(sample: StreamSample) -> Iterator[tuple[tuple[str, str], float]]:
+    """Different values of the columns of a stream that are compared with others."""
+    for position in range(sample.leaf.key_count):
+        column = sample.leaf.key_expression(position)
+        if isinstance(column, Column) and len(sample.all):
+            yield (column.stream, column.name), sample.distinct(position)
 
 
 def _passing(sample: StreamSample) -> float:

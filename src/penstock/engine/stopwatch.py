@@ -19,6 +19,7 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.seconds: dict[StreamSet, float] = {}
+        self.laps = 0
         self._laps: list[tuple[StreamSet, float]] = []
         """Of the push at hand."""
         self._before = 0.0
@@ -37,6 +38,7 @@ class Stopwatch:
         """The push is done: its laps count."""
         for operator, seconds in self._laps:
             self.seconds[operator] = self.seconds.get(operator, 0.0) + seconds
+        self.laps += len(self._laps)
         self._laps.clear()
 
     def forget(self) -> None:

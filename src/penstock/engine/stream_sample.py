@@ -75,6 +75,22 @@ class StreamSample:
         # The table is made of all rows: it is used twice.
         return theirs.share_equal_to(mine) if recent else mine.share_equal_to(theirs)
 
+    def distinct(self, position: int) -> float:
+        """Different values of encoded column ``position`` in the window, about.
+
+        In a sample of n of the N rows with d values, f of which occur once, n·d / (n − f + f·n/N)
+        (Haas and Stokes, JASA 1998): d if every value came back, N if none did.
+        """
+        leaf, sampled = self.leaf, len(self.all)
+        if sampled == 0:
+            return 0.0
+        _, counts = np.unique(
+            leaf.rows.take(leaf.key_column(position), self.all), return_counts=True
+        )
+        found, once = len(counts), int((counts == 1).sum())
+        total = max(len(leaf.rows), sampled)
+        return float(min(total, sampled * found / (sampled - once + once * sampled / total)))
+
     def _values(
         self, keys: tuple[KeyColumn, ...], recent: bool, leaves: Mapping[str, LeafWindow]
     ) -> _Counted:

@@ -4,6 +4,12 @@ What is not given is derived: a window's rows from its kind (``RANGE w`` holds Î
 n, so that its tuples live n/Î» seconds, ``PARTITION BY k ROWS n`` n for each value of k), a tuple's
 bytes from the types that the engine keeps of it, the share of an equality from the numbers of
 different values. What cannot be derived is assumed, and each assumption is told in words.
+
+An equality of which nothing is known is taken for one with a key: every row of a window has a value
+of its own, so a tuple finds *about one partner* in the larger window, 1/max(|S_A|, |S_B|) of all
+pairs. Several equalities over the same streams are one key of several columns. A fixed share of
+pairs (System R's tenth) would give a tuple thousands of partners in a window of some ten thousand
+rows, and rates that nobody has ever seen.
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ from penstock.query.join_graph import EquiPredicate, JoinGraph, Predicate, Strea
 from penstock.query.window import Range, Rows
 
 EQUAL = 0.1
-"""The share of pairs that an equality lets through, if nothing is known (as in System R)."""
+"""The share that an equality with a constant, or one over three streams, lets through."""
 OTHER = 1 / 3
 """The same for any other predicate."""
 UNEQUAL = 0.9
@@ -46,6 +52,10 @@ class BlockReader:
         self.ticks_per_second = 1000 * query.ticks_per_millisecond
         self.statistics = statistics
         self.assumptions = assumptions
+        self.rows: dict[str, float] = {}
+        """Of each window, as far as they may be in results."""
+        self.keyed: set[frozenset[str]] = set()
+        """The streams for which a key was assumed."""
         self.number = {alias: i for i, alias in enumerate(graph.aliases)}
         self.classes = equal_columns(graph)
         self.filters = [p for p in graph.predicates if len(p.streams) == 1]
@@ -63,6 +73,7 @@ class BlockReader:
             windows.append(window)
             sizes.append(size)
             turnovers.append(turnover)
+        self.rows = dict(zip(self.graph.aliases, sizes, strict=True))
         pairs, big = self.selectivities()
         observed = [
             (self.mask(streams), log(share))
@@ -239,12 +250,30 @@ class BlockReader:
         values = [v for v in (self.values_of(e) for e in members) if v is not None]
         if values:
             return log(1 / max(values))
-        self.assume(f"{EQUAL:g} of the pairs of {streams[0]} and {streams[1]} are equal")
-        return log(EQUAL)
+        return log(self.like_a_key(streams))
+
+    def like_a_key(self, streams: Sequence[str]) -> float:
+        """The share of pairs that agree if every row of a window has a value of its own."""
+        if self.is_more_of_a_key(streams):
+            return 1.0
+        largest = max(streams, key=self.rows.__getitem__)
+        rows = max(1.0, self.rows[largest])
+        others = " and ".join(stream for stream in streams if stream != largest)
+        self.assume(
+            f"a tuple of {others} finds about one partner in {largest}, one pair in {rows:,.0f}"
+        )
+        return 1 / rows
+
+    def is_more_of_a_key(self, streams: Sequence[str]) -> bool:
+        """Whether a key over ``streams`` was assumed before."""
+        known = frozenset(streams) in self.keyed
+        self.keyed.add(frozenset(streams))
+        return known
 
     def shares(self, members: Sequence[Expression], streams: Sequence[str]) -> Floats:
         """log q of each member of a class that reaches three or more streams."""
         q = np.full(len(self.number), ABSENT)
+        more = self.is_more_of_a_key(streams)
         for stream in streams:
             known = [
                 share
@@ -260,9 +289,13 @@ class BlockReader:
                 share = max(known)
             elif values:
                 share = 1 / max(values)
+            elif more:
+                share = 1.0
             else:
-                share = EQUAL
-                self.assume(f"{EQUAL:g} of the tuples of {stream} agree with a given key")
+                share = 1 / max(1.0, self.rows[stream])
+                self.assume(
+                    f"a key is found about once in {stream}, in one tuple of {1 / share:,.0f}"
+                )
             q[self.number[stream]] = log(share)
         return q
 
