@@ -79,9 +79,21 @@ def test_decisions_of_cells_that_alternate_are_still_one_mark_each() -> None:
         ("plan pinned", 3),
         ("change undone", 3),
     ]
-    assert marks[0]["fields"]["cell"] == "0, 1, 2"
+    assert marks[0]["fields"]["cell"] == "0–2"
+    assert next(iter(marks[0]["fields"])) == "numbers"
     assert marks[0]["fields"]["numbers_are_of"] == "cell 0"
     assert [each["cells"] for each in told(model)["plans"]] == [1, 3, 3]
+
+
+def test_a_change_that_a_batch_shows_before_its_decision_is_one_change() -> None:
+    change = {"batch": 2, "action": "pin", "before": synthetic.FIRST, "plan": synthetic.SECOND}
+    batches = [synthetic.batch(1), synthetic.batch(2, synthetic.SECOND)]
+    decisions = [synthetic.event("decision", 2, cell=cell, **change) for cell in range(3)]
+    found = told(model_of(synthetic.start(), *batches, *decisions))["plans"]
+    assert [(each["plan"], each["cells"]) for each in found] == [
+        (synthetic.FIRST, 1),
+        (synthetic.SECOND, 3),
+    ]
 
 
 def test_every_event_that_a_run_writes_has_a_title_of_its_own() -> None:

@@ -18,6 +18,8 @@ MOST_FIELDS = 40
 _DEEPEST = 4
 _LONGEST_CELLS = 120
 _HIDDEN = ("version", "event", "at", "run")
+_FIRST = ("refused", "reason", "numbers")
+"""What a person wants to know first."""
 _TITLES = {
     "start": "started",
     "restart": "went on after a restart",
@@ -51,11 +53,9 @@ def decision(identity: int, at: float, event: Mapping[str, Any]) -> dict[str, An
     """``event`` as the page shows it."""
     kind = str(event["event"])[:60]
     what = title_key(event)
-    fields = {
-        str(name)[:80]: bounded(value)
-        for name, value in list(event.items())[: MOST_FIELDS + len(_HIDDEN)]
-        if name not in _HIDDEN
-    }
+    named = list(event.items())[: MOST_FIELDS + len(_HIDDEN)]
+    named.sort(key=lambda field: _FIRST.index(field[0]) if field[0] in _FIRST else len(_FIRST))
+    fields = {str(name)[:80]: bounded(value) for name, value in named if name not in _HIDDEN}
     return {
         "id": identity,
         "at": round(at, 3),
@@ -88,11 +88,14 @@ def is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def also_in(mark: dict[str, Any], cell: Any) -> None:
     """The decision of ``mark`` was taken by one more cell."""
     mark["cells"] += 1
-    fields = mark["fields"]
-    told = f"{fields['cell']}, {number(cell):g}"
-    if len(told) <= _LONGEST_CELLS:
-        fields["cell"] = told
-    fields["numbers_are_of"] = f"cell {told.partition(',')[0]}"
+    fields, one = mark["fields"], int(number(cell))
+    told = str(fields["cell"])
+    before, comma, last = told.rpartition(", ")
+    first, _, end = last.partition("–")
+    longer = f"{before}{comma}{first}–{one}" if (end or first) == str(one - 1) else f"{told}, {one}"
+    if len(longer) <= _LONGEST_CELLS:
+        fields["cell"] = longer
+    fields.setdefault("numbers_are_of", f"cell {told}")
 
 
 def bounded(value: Any, depth: int = 0) -> Any:

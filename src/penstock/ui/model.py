@@ -102,6 +102,8 @@ class RunModel:
         """The last marks, with their events."""
         self._main: str | None = None
         """The plan that most cells run."""
+        self._observed: dict[str, Any] | None = None
+        """The last change of plan that was seen in a batch and not told as a decision."""
         self._end: float | None = None
         """When the last micro-batch ended."""
 
@@ -198,13 +200,16 @@ class RunModel:
         if plan and plan != self._main:
             before, self._main = self._main, plan
             if not self.plans or self.plans[-1]["plan"] != plan:
-                self._add_plan(at, plan, before)
+                self._observed = self._add_plan(at, plan, before)
 
     def _note_change(self, at: float, event: Mapping[str, Any]) -> dict[str, Any] | None:
         """A decision with two plans is a change: its place in the history."""
         before, plan = event.get("before"), event.get("plan")
         if not (isinstance(before, str) and isinstance(plan, str)) or before == plan:
             return None
+        observed, self._observed = self._observed, None
+        if observed is not None and observed is self.plans[-1] and observed["plan"] == plan:
+            return observed  # A log has the batch with a new plan before the decision for it.
         return self._add_plan(at, plan, before)
 
     def _add_plan(self, at: float, plan: str, before: str | None) -> dict[str, Any]:

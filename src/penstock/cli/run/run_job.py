@@ -120,7 +120,9 @@ def _asked_to_stop(run: JobRun, view: View) -> Iterator[list[int]]:
 
 
 def _how_to_go_on(job: Job, progress: Progress, asked: list[int]) -> list[tuple[str, str]]:
-    again = "" if job.file is None else f": penstock run {job.file}"
+    if job.file is None:
+        return []
+    again = f": penstock run {job.file}"
     if isinstance(progress.end, Failure):
         return [("next", f"what was committed is safe; mend the cause and go on{again}")]
     if asked:
