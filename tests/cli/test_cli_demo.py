@@ -14,6 +14,7 @@ from rich.console import Console
 import penstock
 from penstock.cli.demo.run import run_demo
 from penstock.cli.demo.streams import LATENESS, QUERY, SCHEMAS, AuctionHouse
+from penstock.cli.demo.surge import Policy
 
 
 def test_runs_as_a_command_and_ends_by_itself() -> None:
@@ -67,3 +68,14 @@ def test_a_seed_gives_one_run_whatever_the_plan() -> None:
 def test_another_seed_is_another_run() -> None:
     first, second = AuctionHouse(seed=1).step(), AuctionHouse(seed=2).step()
     assert first["bids"] != second["bids"]
+
+
+@pytest.mark.parametrize(("policy", "word"), [("shed", "results lost"), ("defer", "probes owed")])
+def test_a_surge_is_seen_at_once_and_its_price_is_told(policy: Policy, word: str) -> None:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=100, height=60)
+    progress = run_demo(rows=800_000, console=console, overload=policy)
+    shown = written.getvalue()
+    assert progress.metrics["overload"]["short"]
+    for each in ("SHORT OF CPU", word, f"{policy}, 20000 probes/s"):
+        assert each in shown

@@ -12,6 +12,7 @@ import pytest
 import penstock
 from penstock.cli import main as cli
 from penstock.cli.completion import SHELLS, commands_of, script
+from penstock.cli.ui import event_log
 from penstock.job import read_job
 
 
@@ -61,7 +62,7 @@ def test_completion_knows_every_command() -> None:
     ("line", "expected"),
     [
         ("penstock dem", "demo"),
-        ("penstock run --ui-", "--ui-port"),
+        ("penstock run --ui-", "--ui-port --ui-host"),
         ("penstock ui --ex", "--export"),
     ],
 )
@@ -73,4 +74,22 @@ def test_completion_in_bash(line: str, expected: str) -> None:
     )
     program = script("bash", cli.parser()) + ask
     said = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
-    assert said.stdout.split() == [expected]
+    assert said.stdout.split() == expected.split()
+
+
+def test_ui_finds_the_log_of_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out" / "checkpoint").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "out")
+    assert cli.main(["ui", "."]) == 2
+    assert ". is a folder and has no event log in it" in capsys.readouterr().err
+    log = tmp_path / "out" / "checkpoint.events.jsonl"
+    log.write_text("")
+    for given in (".", "checkpoint", str(tmp_path / "out"), str(log)):
+        assert event_log(Path(given)).resolve() == log
+    monkeypatch.chdir(tmp_path / "out" / "checkpoint")
+    assert event_log(Path(".")).resolve() == log
+    (tmp_path / "out" / "other.events.jsonl").write_text("")
+    assert cli.main(["ui", ".."]) == 2
+    assert "has checkpoint.events.jsonl, other.events.jsonl; name one" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import re
 import shlex
 import tomllib
@@ -16,7 +17,7 @@ from penstock.job.read import job_of
 from penstock.telemetry.events import KINDS, CellBatch, from_json
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*(ROOT / "docs" / "how-to").glob("*.md"), *(ROOT / "docs/reference").glob("*.md")])
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 JOBS = sorted((ROOT / "examples").glob("*/job.toml"))
 
 
@@ -25,7 +26,11 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(pattern, page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_job_files_of_a_page(page: Path, tmp_path: Path) -> None:
     for text in blocks(page, "toml"):
         values = tomllib.loads(text)
@@ -38,11 +43,18 @@ def test_job_files_of_a_page(page: Path, tmp_path: Path) -> None:
         assert job.sources
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_of_a_page(page: Path) -> None:
+    targets = re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for text in blocks(page, "sh"):
         for line in text.splitlines():
-            name, *arguments = shlex.split(line)
+            name, *arguments = shlex.split(line, comments=True)
+            if name == "make":
+                assert arguments[0] in targets
+                continue
+            if (name, arguments[0]) == ("python", "-m"):
+                assert importlib.util.find_spec(arguments[1]) is not None
+                continue
             assert name == "penstock"
             options = cli.parser().parse_args(arguments)
             if getattr(options, "job", None):

@@ -28,7 +28,6 @@ ELSEWHERE = {
     "how-to/run-a-job.md": "tests/spark/test_examples.py, after the example has run",
     "reference/events.md": "tests/spark/test_examples.py, after the example has run",
     "explanation/jit.md": "tests/experiments/test_jit_walkthrough.py",
-    "notes/planning.md": "an excerpt: its query is not on the page",
 }
 PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 WITH_CODE = [

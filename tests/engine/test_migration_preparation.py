@@ -51,7 +51,7 @@ class Run:
 
     @property
     def running(self) -> str:
-        return str(penstock.Plan(self.engine._trees[0].root))
+        return str(self.engine.running_plan)
 
 
 @pytest.mark.parametrize("strategy", ["jisc", "parallel-track"])

@@ -17,10 +17,13 @@ from penstock.telemetry import (
     Event,
     EventLog,
     Failure,
+    Order,
+    OverloadChange,
     PlanDecision,
     Restart,
     Start,
     Stop,
+    Wave,
     read_events,
 )
 from penstock.telemetry.events import KINDS, VERSION, from_json, to_json
@@ -45,6 +48,9 @@ EVENTS: tuple[Event, ...] = (
         ("memory",),
         {"cpu": 0.5},
     ),
+    Order("t", "run 1", "pin", 7, "((A B) C)"),
+    OverloadChange("t", "run 1", 0, 1, "short", "defer", "9 probes/s", {"needed": 5.0}),
+    Wave("t", "run 1", 0, "suspend", 500, 20.5, 700, {"{A}": 500}),
     Failure("t", "run 1", "out of luck", "a\nlong\nstory"),
     Restart("t", "run 2", *ABOUT, after=0),
     Stop("t", "run 2", "finished", 1, 3, 2, 9.5),

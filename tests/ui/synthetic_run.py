@@ -107,6 +107,29 @@ def batch(
     )
 
 
+def overloaded(number: int, fits: float | None) -> dict[str, Any]:
+    """A batch of four cells with a budget, two of them short of CPU unless ``fits`` is None."""
+    told = batch(number)
+    for each in told["cells"]:
+        short = fits is not None and each["cell"] < 2
+        each["overload"] = {
+            "policy": "shed",
+            "budget": "1,000 probes per second",
+            "short": short,
+            "short_for": 12.0 if short else 0.0,
+            "needed": 1_000 if short else 100,
+            "allowed": round(1_000 * (fits or 0.0)) if short else 1_000,
+            "lost": {"results": 100, "error": 10},
+            "debt": {"probes": 0, "age": 0.0},
+            "stale": 0,
+        }
+    if fits is not None:
+        for each in told["operators"]:
+            each["allowance"] = fits
+        told["operators"][0]["staleness"] = 42.0
+    return told
+
+
 def migration(seconds: float) -> dict[str, Any]:
     return event(
         "migration",

@@ -121,12 +121,14 @@ def test_a_migration_appears_with_its_reasons(run: Run, page: Page) -> None:
     page.goto(run.server.address)
     expect(page.locator("#plans li")).to_have_count(1)
     run.hub.note(synthetic.migration(19.5))
+    expect(page.locator("#plans li").first).to_contain_text("being prepared")
     run.hub.note(synthetic.batch(20, synthetic.SECOND, completion=0.25))
     expect(page.locator('[data-key="{B, C}"]')).to_contain_text("25.0 % complete")
     expect(page.locator("#plans li")).to_have_count(2)
     expect(page.locator("#plans .added")).to_have_text("+ {B, C}")
     expect(page.locator("#plans .dropped")).to_have_text("− {A, B}")
     expect(page.locator("#marks li")).to_have_count(2)
+    expect(page.locator("#plans li").first).to_contain_text("runs in 3 of 4 cells")
     page.locator("#time-line .event").last.click()
     detail = page.locator("#mark-detail")
     expect(detail).to_contain_text("saves 38 % of CPU")
@@ -200,10 +202,46 @@ def test_pin_and_undo_reach_the_run(run: Run, page: Page) -> None:
     ]
 
 
+def test_overload_is_seen_in_words_in_the_tree_and_on_the_time_line(run: Run, page: Page) -> None:
+    page.goto(run.server.address)
+    line = page.locator("#overload")
+    expect(page.locator("#plan-picture .node")).to_have_count(6)
+    expect(line).to_be_hidden()
+    numbers = {"needed": 2_000, "allowed": 800}
+    fields = {"batch": 20, "action": "short", "policy": "shed", "numbers": numbers}
+    for cell in (0, 1):
+        run.hub.note(synthetic.event("overload", 20, cell=cell, **fields))
+    run.hub.note(synthetic.overloaded(20, 0.4))
+    expect(line).to_have_text(
+        "Short of CPU in 2 of 4 cells for 12.0 s of event time · "
+        "40.0 % of the probes fit the budget · about 400 ± 40 results lost in all"
+    )
+    expect(page.locator('[data-key="{A}"]')).to_contain_text("40.0 % may probe")
+    expect(page.locator('[data-key="{A}"]')).to_contain_text("42.0 s stale")
+    expect(page.locator("#time-line .band")).to_have_count(1)
+    page.locator("#marks button", has_text="short of CPU in 2 cells").click()
+    expect(page.locator("#mark-detail")).to_contain_text("2,000")
+    run.hub.note(synthetic.event("overload", 21, cell=0, **fields | {"action": "recovered"}))
+    run.hub.note(synthetic.overloaded(21, None))
+    expect(line).to_contain_text("Within the budget of 1,000 probes per second")
+    expect(page.locator("#marks button").first).to_contain_text("recovered")
+
+
+def test_a_run_that_takes_no_orders_says_why(run: Run, page: Page) -> None:
+    page.goto(run.server.address)
+    why = page.locator("#no-commands")
+    expect(page.locator("#commands")).to_be_visible()
+    expect(why).to_be_hidden()
+    run.hub.note(synthetic.start(takes_none="the checkpoint is on hdfs://host"))
+    expect(why).to_have_text("the checkpoint is on hdfs://host")
+    expect(page.locator("#commands")).to_be_hidden()
+
+
 def test_without_the_token_there_is_nothing_to_press(run: Run, page: Page) -> None:
     page.goto(run.server.address.partition("#")[0])
     expect(page.locator("#plan-picture .node")).to_have_count(6)
     expect(page.locator("#commands")).to_be_hidden()
+    expect(page.locator("#no-commands")).to_contain_text("it has the token")
     expect(page.locator("#plans button")).to_have_count(0)
 
 

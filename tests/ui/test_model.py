@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import synthetic_run as synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.engine.plan_event import Action
+from penstock.telemetry.events import KINDS, WaveKind
 from penstock.ui.cell_view import ALL_SHOWN, BUSIEST, STEPS
-from penstock.ui.decision import LONGEST
+from penstock.ui.decision import LONGEST, decision
 from penstock.ui.hub import Hub
 from penstock.ui.model import DECISIONS, PLANS, RunModel, Seen
 from penstock.ui.page import json_in_markup
@@ -62,6 +64,74 @@ def test_cells_that_part_ways_are_in_the_history() -> None:
     model.note(synthetic.batch(4, synthetic.SECOND))
     assert len(told(model)["plans"]) == 2
     assert [each["cells"] for each in told(model)["decisions"]] == [1, 2, 1]
+
+
+def test_decisions_of_cells_that_alternate_are_still_one_mark_each() -> None:
+    plans = {"before": synthetic.FIRST, "plan": synthetic.SECOND}
+    pin = plans | {"batch": 1, "action": "pin", "numbers": {"n": 1}}
+    undo = {"batch": 1, "action": "undo", "before": plans["plan"], "plan": plans["before"]}
+    model = model_of(synthetic.start(), synthetic.batch(1))
+    for cell in range(3):
+        model.note(synthetic.event("decision", 1.5, cell=cell, **pin))
+        model.note(synthetic.event("decision", 1.5, cell=cell, **undo))
+    _, *marks = told(model)["decisions"]
+    assert [(each["title"], each["cells"]) for each in marks] == [
+        ("plan pinned", 3),
+        ("change undone", 3),
+    ]
+    assert marks[0]["fields"]["cell"] == "0–2"
+    assert next(iter(marks[0]["fields"])) == "numbers"
+    assert marks[0]["fields"]["numbers_are_of"] == "cell 0"
+    assert [each["cells"] for each in told(model)["plans"]] == [1, 3, 3]
+
+
+def test_a_change_that_a_batch_shows_before_its_decision_is_one_change() -> None:
+    change = {"batch": 2, "action": "pin", "before": synthetic.FIRST, "plan": synthetic.SECOND}
+    batches = [synthetic.batch(1), synthetic.batch(2, synthetic.SECOND)]
+    decisions = [synthetic.event("decision", 2, cell=cell, **change) for cell in range(3)]
+    found = told(model_of(synthetic.start(), *batches, *decisions))["plans"]
+    assert [(each["plan"], each["cells"]) for each in found] == [
+        (synthetic.FIRST, 1),
+        (synthetic.SECOND, 3),
+    ]
+
+
+def test_every_event_that_a_run_writes_has_a_title_of_its_own() -> None:
+    actions = {
+        "decision": get_args(Action),
+        "order": ("pin", "undo", "unpin"),
+        "overload": ("short", "recovered"),
+        "wave": get_args(WaveKind),
+    }
+    titles = [
+        decision(0, 0.0, synthetic.event(kind, 1, order=did, action=did))["title"]
+        for kind in KINDS
+        if kind != "batch"
+        for did in actions.get(kind, ("",))
+    ]
+    assert len(set(titles)) == len(titles)
+    assert not {*KINDS} & {*titles}
+
+
+def test_a_restart_goes_on_with_the_plans_of_the_cells() -> None:
+    first = [synthetic.start(), synthetic.batch(1, synthetic.SECOND, cells=1)]
+    again = synthetic.start() | {"event": "restart", "after": 1, "at": synthetic.at(5)}
+    message = told(model_of(*first, again, synthetic.batch(6, synthetic.SECOND, cells=1)))
+    assert [each["plan"] for each in message["plans"]] == [synthetic.FIRST, synthetic.SECOND]
+    assert message["decisions"][-1]["title"] == "went on after a restart"
+
+
+def test_cells_that_are_short_of_cpu_are_summed_up() -> None:
+    assert told(model_of(synthetic.start(), synthetic.batch(1)))["overload"] == {}
+    model = model_of(synthetic.start(), synthetic.overloaded(2, 0.4), synthetic.overloaded(3, None))
+    message = told(model)
+    assert message["overload"]["short"] == 0
+    assert message["series"]["columns"]["short"] == [2, 0]
+    model.note(synthetic.overloaded(4, 0.5))
+    now = told(model)["overload"]
+    assert (now["cells"], now["short"], now["policy"]) == (4, 2, "shed")
+    assert now["allowed"] / now["needed"] == 0.5
+    assert (now["lost"], now["error"], now["owed"]) == (400, 40, 0)
 
 
 def test_rates_are_over_the_last_batches() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import socket
 from collections.abc import Iterator
@@ -11,7 +12,10 @@ from typing import Any
 
 import pytest
 import synthetic_run as synthetic
+from rich.console import Console
 
+from penstock.cli.live_page import opened_page
+from penstock.cli.main import parser
 from penstock.errors import OptionError
 from penstock.telemetry import EventLog, Failure
 from penstock.ui.allowed_host import host_is_allowed
@@ -170,3 +174,18 @@ def test_a_log_is_followed(tmp_path: Path) -> None:
             assert feed.events == 1
             log.write(Failure("2026-01-01T00:00:01Z", "r", "two"))
             assert hub.wait(1, 30) == 2
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [("127.0.0.1", "localhost"), ("0.0.0.0", "localhost"), ("localhost", "localhost")],
+)
+def test_the_page_of_a_run_listens_where_it_is_told(host: str, shown: str) -> None:
+    for command in ("run job.toml", "demo"):
+        options = parser().parse_args([*command.split(), "--ui", "--ui-port=0", "--ui-host", host])
+        with opened_page(options, Console(file=io.StringIO())) as page:
+            assert page is not None
+            assert page.server.address.startswith(f"http://{shown}:")
+            assert page.server._server.server_address[0] == (
+                "127.0.0.1" if host == "localhost" else host
+            )

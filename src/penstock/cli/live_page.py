@@ -25,6 +25,12 @@ def add_page_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ui-port", type=int, metavar="N", help="port of the page (default: a free one from 4747)"
     )
+    parser.add_argument(
+        "--ui-host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="let others look: listen on this address (default: %(default)s, this machine alone)",
+    )
 
 
 class LivePage:
@@ -73,7 +79,7 @@ def opened_page(options: argparse.Namespace, console: Console) -> Iterator[LiveP
 
     commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
     hub = Hub(commands.put)
-    with PageServer(hub, port=options.ui_port) as server:
+    with PageServer(hub, options.ui_host, options.ui_port) as server:
         console.print(f"page: {server.address}", soft_wrap=True, highlight=False)
         yield LivePage(hub, server, commands)
 

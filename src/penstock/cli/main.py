@@ -24,12 +24,29 @@ USER_ERROR = 2
 INTERRUPTED = 130
 
 
+EPILOG = """\
+example: penstock demo --ui     a running join, live in a browser
+         penstock init          a commented job file of your own
+         penstock run --help    what a command can do, with an example"""
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Gives commands the room that their indentation takes, which argparse forgets."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        names = [each.dest for each in self._iter_indented_subactions(action)]
+        width = max(map(len, names), default=0) + 2 * self._current_indent
+        self._action_max_length = max(self._action_max_length, width)
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line; a parsed command has ``run``."""
     top = argparse.ArgumentParser(
         prog="penstock",
         description="Adaptive multi-way stream joins.",
-        epilog="example: penstock demo --seconds 10",
+        epilog=EPILOG,
+        formatter_class=_Formatter,
     )
     top.add_argument("--version", action="store_true", help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")

@@ -23,7 +23,9 @@ def add_parser(commands: Any) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("events", metavar="EVENTS", help="the event log, or the checkpoint folder")
+    parser.add_argument(
+        "events", metavar="EVENTS", help="the event log, or the folder that it lies in or beside"
+    )
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
     )
@@ -66,6 +68,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 def event_log(given: Path) -> Path:
-    """The log at ``given``, or the one beside the checkpoint folder ``given``."""
-    beside = given.with_name(f"{given.name}.events.jsonl")
-    return beside if given.is_dir() and beside.is_file() else given
+    """The log at ``given``; of a folder, the one beside it if it is a checkpoint, or inside it."""
+    if not given.is_dir():
+        return given
+    folder = given.resolve()
+    beside = folder.with_name(f"{folder.name}.events.jsonl")
+    if beside.is_file():
+        return beside
+    inside = sorted(given.glob("*.events.jsonl"))
+    if len(inside) == 1:
+        return inside[0]
+    from penstock.errors import InputError
+
+    found = f"has {', '.join(each.name for each in inside)}" if inside else "has no event log in it"
+    raise InputError(
+        f"{given} is a folder and {found}; name one: a job with the checkpoint folder "
+        "out/checkpoint writes out/checkpoint.events.jsonl"
+    )

@@ -388,6 +388,7 @@ class OverloadControl:
             "budget": str(self.budget),
             "short": self._since is not None,
             "since": self._since,
+            "short_for": 0.0 if self._since is None else (self._now - self._since) / self._second,
             "needed": _plain(self._need),
             "allowed": _plain(self._grant.probes),
             **self._totals,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Action = Literal["keep", "migrate", "set", "pin", "unpin", "undo", "fail"]
+Action = Literal["keep", "migrate", "set", "pin", "unpin", "undo", "refuse", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class PlanEvent:
 
     The controller's are ``keep`` and ``migrate`` (and ``fail``, if it cannot go on), with the
     numbers that they rest on: see :class:`penstock.planning.adaptation.Decision`. ``set``, ``pin``,
-    ``unpin`` and ``undo`` are what people asked for.
+    ``unpin`` and ``undo`` are what people asked for, ``refuse`` is what could not be done of it.
     """
 
     action: Action

@@ -54,10 +54,13 @@ class Cell:
         self._by_rows = settings.query.by_rows
 
     @classmethod
-    def restore(cls, settings: CellSettings, blob: bytes) -> Cell:
-        """The cell that :meth:`checkpoint` wrote down, with the options of now."""
-        options = dict(settings.options)
-        return cls(settings, Engine.restore(settings.query, blob, settings.plan, **options))
+    def restore(cls, settings: CellSettings, blob: bytes, ordered: bool = False) -> Cell:
+        """The cell that :meth:`checkpoint` wrote down, with the options of now.
+
+        Its plan is that of ``settings``, unless somebody has ``ordered`` another since.
+        """
+        plan = None if ordered else settings.plan
+        return cls(settings, Engine.restore(settings.query, blob, plan, **settings.options))
 
     def checkpoint(self) -> bytes:
         return self.engine.checkpoint()

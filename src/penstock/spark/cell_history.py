@@ -20,6 +20,11 @@ Catching up is what makes several workers per executor cheap: where partitions m
 workers, each of them has a live engine that is a few batches behind, and to push what it has missed
 costs a fraction of reading a window and building its indexes.
 
+**Orders of people** about the plan (:mod:`penstock.spark.plan_orders`) are obeyed at the beginning
+of a batch, and an entry has the number of the last one. They are obeyed again, in their places,
+when deliveries are pushed again. That matters to the plan alone: results do not depend on plans, so
+a batch may be tried again with more orders than before, or with none.
+
 **Probes that a policy dropped or put off** by the clock are the one thing that pushing again does
 not repeat. So a delivery is pushed again without any limit. Dropped probes are then made, which
 does no harm: a result leaves only in the batch that brings its last tuple. With probes that were
@@ -35,7 +40,7 @@ import json
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -46,6 +51,7 @@ from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_report import Origin
 from penstock.spark.cell_store import CellStore, value_name
 from penstock.spark.delivery import Delivery
+from penstock.spark.plan_orders import PlanOrders, obey
 from penstock.telemetry.operator_batch import OperatorBatch, operator_batches
 
 SMALLEST = 1 << 20
@@ -64,6 +70,8 @@ class Entry:
     base_size: int = 0
     owing: bool = False
     """Whether probes were owed after the batch; then there is a base."""
+    order: int = 0
+    """The number of the last order that was obeyed before the batch."""
 
     @property
     def delivery(self) -> str:
@@ -112,6 +120,7 @@ class CellHistory:
     settings: CellSettings
     number: int
     fingerprint: str
+    orders: PlanOrders = field(default_factory=PlanOrders)
     entries: list[Entry] = field(default_factory=list)
 
     def read(self) -> None:
@@ -142,6 +151,8 @@ class CellHistory:
             delivery = with_static(self.settings, self.number, delivery)
         before = cell.engine.metrics()
         cell.engine.drain_events()  # Those of a replay have been told.
+        orders = self.orders.between(self._obeyed)
+        refused = [event for order in orders if (event := obey(cell.engine, order)) is not None]
         start = time.perf_counter()
         results = cell.push(delivery)
         seconds = time.perf_counter() - start
@@ -158,10 +169,15 @@ class CellHistory:
             {source: each["late"] - then[source]["late"] for source, each in now.items()},
             after["state"]["bytes"],
             sum(entry.size + entry.base_size for entry in self.entries),
-            operator_batches(str(cell.engine.plan), before, after),
-            tuple(cell.engine.drain_events()),
+            operator_batches(str(cell.engine.running_plan), before, after),
+            (*refused, *cell.engine.drain_events()),
             _in_brief(after["overload"]),
         )
+
+    @property
+    def _obeyed(self) -> int:
+        """The last order that the cell has obeyed."""
+        return self.entries[-1].order if self.entries else 0
 
     def _current(self, live: LiveCell | None) -> tuple[Cell, Origin]:
         """The cell as of the last entry: the live one if it can be trusted, else made anew."""
@@ -171,24 +187,29 @@ class CellHistory:
                     missed = self.entries[position + 1 :]
                     if any(entry.owing for entry in missed):
                         break
-                    self._replay(live.cell, missed)
+                    self._replay(live.cell, missed, entry.order)
                     return live.cell, "replayed" if missed else "live"
         for position, entry in reversed(list(enumerate(self.entries))):
             if entry.base_size:
-                cell = Cell.restore(self.settings, bytes(self.store.read(entry.base)))
-                self._replay(cell, self.entries[position + 1 :])
+                ordered = self.orders.hold(entry.order)
+                cell = Cell.restore(self.settings, bytes(self.store.read(entry.base)), ordered)
+                self._replay(cell, self.entries[position + 1 :], entry.order)
                 return cell, "restored"
         cell = Cell(self.settings, self.settings.engine())
-        self._replay(cell, self.entries)
+        self._replay(cell, self.entries, 0)
         return cell, "restored" if self.entries else "new"
 
-    def _replay(self, cell: Cell, entries: list[Entry]) -> None:
+    def _replay(self, cell: Cell, entries: list[Entry], obeyed: int) -> None:
         for entry in entries:
+            for order in self.orders.between(obeyed, entry.order):
+                obey(cell.engine, order)
+            obeyed = entry.order
             cell.push(Delivery.from_bytes(self.store.read(entry.delivery)), math.inf)
 
     def _write(self, delivery: Delivery, cell: Cell, version: int, nonce: str) -> None:
         parts = delivery.to_parts()
-        entry = Entry(version, nonce, sum(map(len, parts)))
+        order = max(self._obeyed, self.orders.last)
+        entry = Entry(version, nonce, sum(map(len, parts)), order=order)
         self.store.write(entry.delivery, parts)
         based = [i for i, each in enumerate(self.entries) if each.base_size]
         behind = self.entries[based[-1] + 1 :] if based else self.entries
@@ -198,7 +219,7 @@ class CellHistory:
         owing = cell.engine.owes
         if owing or grown > largest or len(behind) + 1 >= MOST_ENTRIES:
             base = cell.checkpoint()
-            entry = Entry(version, nonce, entry.size, len(base), owing)
+            entry = replace(entry, base_size=len(base), owing=owing)
             self.store.write(entry.base, [base])
             if based:
                 gone, self.entries = self.entries[: based[-1]], self.entries[based[-1] :]

@@ -31,6 +31,7 @@ from penstock.spark.cell_store import CellStore, FileValues, StateValues
 from penstock.spark.delivery import Delivery
 from penstock.spark.envelope import Envelope
 from penstock.spark.packing import NO_NEWS
+from penstock.spark.plan_orders import PlanOrders
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -39,7 +40,8 @@ _BATCH_ID = "streaming.sql.batchId"
 class CellProcessor(StatefulProcessor):
     """Runs the cells of ``settings``; ``keys`` are the keys of the cells in order.
 
-    ``folder`` is where values are kept, None for the state store.
+    ``folder`` is where values are kept, None for the state store. ``orders`` is the file in which
+    people say what they want of the plan.
     """
 
     def __init__(
@@ -48,11 +50,13 @@ class CellProcessor(StatefulProcessor):
         keys: tuple[int, ...],
         fingerprint: str,
         folder: str | None = None,
+        orders: str | None = None,
     ) -> None:
         self._settings = settings
         self._keys = keys
         self._fingerprint = fingerprint
         self._folder = folder
+        self._orders = None if orders is None else Path(orders)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         # Each variable costs every task the same again to set up, so there are as few as can be.
@@ -73,7 +77,9 @@ class CellProcessor(StatefulProcessor):
         start = time.perf_counter()
         number = self._keys.index(int(key[0]))
         delivery = delivered(self._settings, rows)
-        history = CellHistory(self._store(number), self._settings, number, self._fingerprint)
+        orders = PlanOrders.read(self._orders).given(self._settings.plan)
+        store = self._store(number)
+        history = CellHistory(store, self._settings, number, self._fingerprint, orders)
         try:
             history.read()
             live = engine_cache.take(self._run, number)
@@ -95,7 +101,7 @@ class CellProcessor(StatefulProcessor):
             engine_seconds=taken.engine_seconds,
             total_seconds=time.perf_counter() - start,
             origin=taken.origin,
-            plan=str(engine.plan),
+            plan=str(engine.running_plan),
             watermark=engine.watermark,
             operators=taken.operators,
             decisions=tuple(event.to_json() for event in taken.decisions),

@@ -26,17 +26,23 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 import penstock
-from penstock.errors import InputError, PenstockError
+from penstock.errors import InputError, OptionError, PenstockError
 from penstock.job.job import Job
 from penstock.spark.checkpoint_owner import CheckpointOwner, last_batch
 from penstock.spark.listener import ProgressListener, batch_event, plan_decisions
+from penstock.spark.plan_orders import ORDERS, PlanOrders, checked_order, orders_file
 from penstock.spark.prepared_job import PreparedJob
 from penstock.spark.sinks import start_sink
 from penstock.spark.spark_mistake import blamed_on, one_line, own_error
+from penstock.telemetry.batch_news import BatchNews
 from penstock.telemetry.event_log import EventLog
-from penstock.telemetry.events import Batch, Event, Failure, Restart, Start, Stop
+from penstock.telemetry.events import Batch, Event, Failure, Order, Restart, Start, Stop
 
 FINISHED = "finished"
+_ELSEWHERE = (
+    "pin and undo reach the cells by a file in the checkpoint folder, and {} is not in the file "
+    "system of this machine"
+)
 _LAST_WORDS = 10.0
 """How long to wait for what Spark's listeners have still to say about a query that has ended."""
 
@@ -64,8 +70,11 @@ class JobRun:
         self._stop_reason: str | None = None
         self._stop_at_once = False
         self._latest = -1
+        self._news = BatchNews()
         streams = {s.source: s for b in prepared.query.blocks for s in b.streams}
         self._sources = [n for n in prepared.query.sources if not streams[n].is_static]
+        self._orders_file = orders_file(prepared.job.checkpoint)
+        self._orders = PlanOrders.read(self._orders_file).given(prepared.job.plan)
         replicas = prepared.placement.replicas
         self._replicas = {n: replicas.get(streams[n].alias, 1) for n in self._sources}
 
@@ -90,6 +99,7 @@ class JobRun:
         prepared = self.prepared
         job = prepared.job
         after = last_batch(job.checkpoint)
+        self._news = BatchNews(fresh=after is None)
         results = prepared.results()
         self._spark = results.sparkSession
         self._spark.streams.addListener(self._listener)
@@ -110,6 +120,8 @@ class JobRun:
             sink=job.sink.format,
             versions={"penstock": penstock.__version__, "spark": pyspark.__version__},
             limits={} if job.limits is None else _given(asdict(job.limits)),
+            accepts=() if self._orders_file is None else ORDERS,
+            takes_none=_ELSEWHERE.format(job.checkpoint) if self._orders_file is None else "",
         )
         if after is not None:
             fields = {name: getattr(start, name) for name in Start.__dataclass_fields__}
@@ -141,6 +153,25 @@ class JobRun:
         self._stop_reason = self._stop_reason or reason
         self._stop_at_once = self._stop_at_once or at_once
 
+    def order(self, command: Mapping[str, str]) -> Event:
+        """Hand on what somebody wants of the plan, such as ``{"command": "pin", "plan": …}``.
+
+        Cells take it up with their next micro-batch; what they made of it comes as decisions.
+        """
+        at, run, what = self._now(), str(self._running().runId), str(command.get("command"))
+        try:
+            if self._orders_file is None:
+                raise OptionError(_ELSEWHERE.format(self.prepared.job.checkpoint))
+            order, plan = checked_order(command, self.prepared.query)
+            orders = self._orders.with_order(order, plan, self._clock())
+            with _writing(self.prepared.job):
+                orders.write(self._orders_file)
+        except PenstockError as error:
+            asked = command.get("plan", "")
+            return self._noted(Order(at, run, what, plan=asked, refused=str(error)))
+        self._orders = orders
+        return self._noted(Order(at, run, order, orders.last, plan))
+
     def _may_stop(self, committed: bool) -> bool:
         return self._stop_at_once or committed or not self._running().status["isTriggerActive"]
 
@@ -154,6 +185,7 @@ class JobRun:
                 self._count(event)
                 found.append(self._noted(event))
                 found += [self._noted(each) for each in plan_decisions(progress)]
+                found += [self._noted(each) for each in self._news.of(event)]
         return found
 
     def _end(self, query: StreamingQuery) -> Event:

@@ -57,6 +57,7 @@ def join(
     rates: Mapping[str, float] | None = None,
     hot: Mapping[str, Sequence[Any]] | None = None,
     state_folder: str | os.PathLike[str] | None = None,
+    orders: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> DataFrame:
     """The answer to ``query`` over ``frames``, by source.
@@ -72,7 +73,9 @@ def join(
     ``{"A.x": [17, 4]}``: each is spread over cells of its own. :func:`penstock.spark.survey` finds
     both in a sample. ``state_folder`` is where cells keep their windows as files, best
     beside the checkpoint: a folder that every host of the cluster sees under this name. It makes
-    batches cheaper. Without one, windows are kept in Spark's state store. ``options`` are those of
+    batches cheaper. Without one, windows are kept in Spark's state store. ``orders`` is a file that
+    cells read at the beginning of each batch, to pin a plan or undo a change while the query runs:
+    see :class:`penstock.spark.plan_orders.PlanOrders`. ``options`` are those of
     :class:`penstock.Engine`.
 
     A query cannot be restarted from a checkpoint with other cells, rates or lateness, since tuples
@@ -115,7 +118,8 @@ def join(
         return grouped.applyInArrow(_all_at_once(settings, keys), answer_schema(query.schema)[1])
     fingerprint = _fingerprint(settings)
     folder = None if state_folder is None else os.path.abspath(state_folder)
-    processor = CellProcessor(settings, keys, fingerprint, folder)
+    ordered = None if orders is None else os.path.abspath(orders)
+    processor = CellProcessor(settings, keys, fingerprint, folder, ordered)
     envelope = Envelope.of(query.schema)
     wrapped = grouped.transformWithStateInPandas(processor, envelope.wrapped, "Append", "None")
     return envelope.unwrap(wrapped, fingerprint[:8])

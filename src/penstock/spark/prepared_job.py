@@ -21,6 +21,7 @@ from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.checkpoint_owner import CheckpointOwner
 from penstock.spark.join import join, placement_of
 from penstock.spark.placement import Placement
+from penstock.spark.plan_orders import orders_file
 from penstock.spark.sources import read_source
 from penstock.spark.spark_mistake import blamed_on
 from penstock.spark.trigger_budget import with_trigger_budget
@@ -53,6 +54,7 @@ class PreparedJob:
                 rates=_rates(job),
                 hot=_hot(job),
                 state_folder=job.state_folder,
+                orders=orders_file(job.checkpoint),
                 **self.options,
             )
 

@@ -11,12 +11,14 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from penstock.errors import InputError
 from penstock.telemetry.operator_batch import OperatorBatch
 
 VERSION = 1
+
+WaveKind: TypeAlias = Literal["suspend", "resume"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,9 @@ class Start:
     limits: Mapping[str, float] = field(default_factory=dict)
     """What it may use: ``cpu`` (share of a core), ``memory`` (bytes), ``probes`` per second."""
     accepts: tuple[str, ...] = ()
-    """The commands that the run takes from a page: ``pin``, ``undo``."""
+    """The commands that the run takes from a page: ``pin``, ``undo``, ``unpin``."""
+    takes_none: str = ""
+    """Why it takes none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +100,32 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """Somebody wants something of the plan; the cells take it up with their next micro-batch."""
+
+    at: str
+    run: str
+    order: str
+    """``pin``, ``undo`` or ``unpin``."""
+    number: int = 0
+    """Orders have growing numbers; 0 if it was refused."""
+    plan: str = ""
+    """The plan to pin."""
+    refused: str = ""
+    """Why nobody will obey it."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlanDecision:
-    """The controller of a cell has decided about its plan."""
+    """The controller of a cell has decided about its plan, or the cell has obeyed an order."""
 
     at: str
     run: str
     batch: int
     cell: int
     action: str
-    """``migrate``, ``keep``, or ``fail`` if the controller cannot go on."""
+    """Of the controller ``migrate``, ``keep``, or ``fail`` if it cannot go on; of people ``pin``,
+    ``undo`` and ``unpin``, or ``refuse`` if it could not be done."""
     before: str
     plan: str
     """The plan that runs from now on."""
@@ -118,6 +139,41 @@ class PlanDecision:
     """The limits that even ``plan`` exceeds: some of ``cpu`` and ``memory``."""
     numbers: Mapping[str, float] = field(default_factory=dict)
     """What the decision rests on."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverloadChange:
+    """A cell has run short of CPU, or has recovered."""
+
+    at: str
+    run: str
+    batch: int
+    cell: int
+    action: str
+    """``short`` or ``recovered``."""
+    policy: str
+    """What is done about it: ``exact``, ``shed`` or ``defer``."""
+    budget: str = ""
+    """What the cell may use, in words."""
+    numbers: Mapping[str, float | None] = field(default_factory=dict)
+    """The probes ``needed`` and ``allowed``; after it, what was skipped, paid and forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """Many more rows than usual fell asleep or woke in one micro-batch, in all cells together."""
+
+    at: str
+    run: str
+    batch: int
+    action: WaveKind
+    rows: int
+    usual: float
+    """So many did in the last batches, at most; it fades."""
+    asleep: int
+    """Rows that are asleep after it."""
+    by_streams: Mapping[str, int] = field(default_factory=dict)
+    """``rows``, by the streams of the window or join that they belong to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +200,18 @@ class Failure:
     details: str = ""
 
 
-Event: TypeAlias = Start | Restart | Batch | PlanDecision | Stop | Failure
+Event: TypeAlias = (
+    Start | Restart | Batch | Order | PlanDecision | OverloadChange | Wave | Stop | Failure
+)
 
 KINDS: dict[str, type[Event]] = {
     "start": Start,
     "restart": Restart,
     "batch": Batch,
+    "order": Order,
     "decision": PlanDecision,
+    "overload": OverloadChange,
+    "wave": Wave,
     "stop": Stop,
     "failure": Failure,
 }

@@ -14,7 +14,7 @@ from typing import Any
 
 MOST_PLANS = 8
 """So many plans are reported in one micro-batch: those that most cells run."""
-_COUNTS = ("rows", "bytes", "made", "probes", "matches", "asleep", "resumed", "avoided")
+_COUNTS = ("rows", "bytes", "made", "probes", "matches", "asleep", "slept", "resumed", "avoided")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,10 @@ class OperatorBatch:
     matches: int = 0
     asleep: int = 0
     """Rows that wait at its inputs, because no consumer wants them now."""
+    slept: int = 0
+    """Those that fell asleep in this micro-batch."""
     resumed: int = 0
+    """And those that were woken."""
     avoided: int = 0
     """Partial results that rows asleep would have made."""
     completion: float = 1.0
@@ -131,6 +134,7 @@ def _with_guards(
         operators[place] = replace(
             waiting,
             asleep=waiting.asleep + guard["asleep"],
+            slept=waiting.slept + _grown(earlier, guard, "slept"),
             resumed=waiting.resumed + _grown(earlier, guard, "resumed"),
             avoided=waiting.avoided + _grown(earlier, guard, "avoided"),
         )

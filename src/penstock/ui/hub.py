@@ -16,6 +16,11 @@ from penstock.ui.model import RunModel, Seen
 Command = dict[str, str]
 """``{"command": "pin", "plan": "((A B) C)"}``, or ``undo`` or ``unpin`` with no plan."""
 
+_FOLLOWS_A_LOG = (
+    "This page follows an event log. Pin and undo are on the page of the run itself, which it "
+    "serves with --ui."
+)
+
 
 class Hub:
     """``send`` hands a command on to the run; None: the run takes none."""
@@ -50,6 +55,7 @@ class Hub:
         with self._bell:
             message, now = self._model.told(seen)
             message["accepts"] = self._accepted()
+            message["takes_none"] = "" if message["accepts"] else self._why_none()
             return message, now
 
     def wait(self, version: int, seconds: float) -> int:
@@ -82,6 +88,13 @@ class Hub:
         with self._bell:
             self._closed = True
             self._bell.notify_all()
+
+    def _why_none(self) -> str:
+        if self._model.status in ("stopped", "failed"):
+            return "The run is over: there is nothing to pin or to undo."
+        if self._send is None:
+            return _FOLLOWS_A_LOG
+        return str(self._model.start.get("takes_none") or "")
 
     def _accepted(self) -> list[str]:
         if self._send is None or self._model.status in ("stopped", "failed"):

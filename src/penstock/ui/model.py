@@ -18,15 +18,17 @@ from datetime import datetime
 from typing import Any
 
 from penstock.ui.cell_view import CellView
-from penstock.ui.decision import bounded, decision, is_same
+from penstock.ui.decision import also_in, bounded, decision, is_same
 from penstock.ui.number import is_number, number
 from penstock.ui.plan_tree import plan_change, plan_trees
 from penstock.ui.series import Mark, Series
+from penstock.ui.shortage import is_short, shortage
 
 DECISIONS = 400
 PLANS = 100
 SAMPLE = 12
 _RECENT = 5
+_LATELY = 16
 _LONGEST_VALUE = 200
 _COLUMNS = 24
 _OWN = ("plan", "streams", "cells")
@@ -53,6 +55,15 @@ class _Moment:
     operators: Sequence[Mapping[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """An event, its mark, and its place in the history of plans if it is a change."""
+
+    event: Mapping[str, Any]
+    mark: dict[str, Any]
+    plan: dict[str, Any] | None
+
+
 @dataclass
 class RunModel:
     """The run so far; :meth:`note` takes one more event."""
@@ -63,6 +74,7 @@ class RunModel:
         default_factory=lambda: {"rows": 0, "results": 0, "late": 0, "batches": 0, "avoided": 0}
     )
     latest: dict[str, Any] = field(default_factory=dict)
+    overload: dict[str, Any] = field(default_factory=dict)
     sample: dict[str, Any] = field(default_factory=lambda: {"columns": [], "rows": []})
 
     def __post_init__(self) -> None:
@@ -76,6 +88,7 @@ class RunModel:
                 "engine_seconds": "sum",
                 "slowest": "max",
                 "asleep": "last",
+                "short": "max",
                 "batches": "sum",
             }
         )
@@ -85,10 +98,12 @@ class RunModel:
         self._recent: deque[_Moment] = deque(maxlen=_RECENT)
         self._next_decision = 0
         self._changes = 0
-        self._last: Mapping[str, Any] = {}
-        """The event of the last mark."""
+        self._lately: deque[_Marked] = deque(maxlen=_LATELY)
+        """The last marks, with their events."""
         self._main: str | None = None
         """The plan that most cells run."""
+        self._observed: dict[str, Any] | None = None
+        """The last change of plan that was seen in a batch and not told as a decision."""
         self._end: float | None = None
         """When the last micro-batch ended."""
 
@@ -120,15 +135,18 @@ class RunModel:
 
     def _mark(self, at: float, event: Mapping[str, Any]) -> None:
         self._changes += 1
-        again = bool(self.decisions) and is_same(self._last, event)
-        self._note_change(at, event, again)
-        if again:
-            self.decisions[-1] |= {"cells": self.decisions[-1]["cells"] + 1}
+        marked = next((each for each in self._lately if is_same(each.event, event)), None)
+        if marked is not None:
+            also_in(marked.mark, event.get("cell"))
+            if marked.plan is not None:
+                marked.plan["cells"] += 1
         else:
-            self.decisions.append(decision(self._next_decision, at, event))
+            mark = decision(self._next_decision, at, event)
+            marked = _Marked(event, mark, self._note_change(at, event))
             self._next_decision += 1
-        self.decisions[-1]["change"] = self._changes
-        self._last = event
+            self.decisions.append(mark)
+            self._lately.append(marked)
+        marked.mark["change"] = self._changes
 
     def _note_start(self, at: float, event: Mapping[str, Any]) -> None:
         self.start = {
@@ -137,9 +155,12 @@ class RunModel:
         self.status = "running"
         self._recent.clear()
         self.cells.clear()
+        self.overload = {}
         self._end = None
         plan = str(event.get("plan", ""))
-        self._note_plan(at, "" if plan == "auto" else plan)
+        # After a restart cells go on with the plans that they had, which their first batch tells.
+        if plan != "auto" and not (self.plans and event["event"] == "restart"):
+            self._note_plan(at, plan)
 
     def _note_batch(self, at: float, event: Mapping[str, Any]) -> None:
         seconds = number(event.get("seconds"))
@@ -147,7 +168,7 @@ class RunModel:
         span = seconds if self._end is None or end <= self._end else end - self._end
         self._end = max(end, self._end or end)
         rows = {str(name): number(count) for name, count in _items(event.get("rows"))}
-        operators = _objects(event.get("operators"))
+        operators, cells = _objects(event.get("operators")), _objects(event.get("cells"))
         numbers = {
             "seconds": span,
             "rows": sum(rows.values()),
@@ -157,6 +178,7 @@ class RunModel:
             "engine_seconds": number(event.get("engine_seconds")),
             "slowest": seconds,
             "asleep": sum(number(each.get("asleep")) for each in operators),
+            "short": sum(map(is_short, cells)),
             "batches": 1,
         }
         self.series.add(at, numbers)
@@ -166,7 +188,8 @@ class RunModel:
         self.latest = {"batch": number(event.get("batch")), **numbers}
         self.latest["stored_bytes"] = number(event.get("stored_bytes"))
         self._recent.append(_Moment(span, rows, numbers["results"], operators))
-        self.cells.note(_objects(event.get("cells")))
+        self.cells.note(cells)
+        self.overload = shortage(cells)
         self.status = "running"
         plans = self.cells.plans
         if plans:
@@ -177,21 +200,22 @@ class RunModel:
         if plan and plan != self._main:
             before, self._main = self._main, plan
             if not self.plans or self.plans[-1]["plan"] != plan:
-                self._add_plan(at, plan, before)
+                self._observed = self._add_plan(at, plan, before)
 
-    def _note_change(self, at: float, event: Mapping[str, Any], again: bool) -> None:
-        """A decision with two plans is a change, ``again`` that of one more cell."""
+    def _note_change(self, at: float, event: Mapping[str, Any]) -> dict[str, Any] | None:
+        """A decision with two plans is a change: its place in the history."""
         before, plan = event.get("before"), event.get("plan")
         if not (isinstance(before, str) and isinstance(plan, str)) or before == plan:
-            return
-        if again and self.plans:
-            self.plans[-1]["cells"] += 1
-        else:
-            self._add_plan(at, plan, before)
+            return None
+        observed, self._observed = self._observed, None
+        if observed is not None and observed is self.plans[-1] and observed["plan"] == plan:
+            return observed  # A log has the batch with a new plan before the decision for it.
+        return self._add_plan(at, plan, before)
 
-    def _add_plan(self, at: float, plan: str, before: str | None) -> None:
+    def _add_plan(self, at: float, plan: str, before: str | None) -> dict[str, Any]:
         change = plan_change(before, plan) if before else {"kept": [], "dropped": [], "added": []}
         self.plans.append({"at": round(at, 3), "plan": plan[:500], "cells": 1, **change})
+        return self.plans[-1]
 
     # -- what the page gets ------------------------------------------------------------------
 
@@ -204,6 +228,7 @@ class RunModel:
             "status": self.status,
             "totals": self.totals,
             "latest": self.latest,
+            "overload": self.overload,
             "rates": self._rates(),
             "result_rate": self._per_second(moment.results for moment in self._recent),
             "trees": self._trees(),

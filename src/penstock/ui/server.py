@@ -73,7 +73,8 @@ class PageServer:
     @property
     def address(self) -> str:
         """The address for a browser, with the token."""
-        shown = "localhost" if self._host in ("127.0.0.1", "::1", "0.0.0.0", "::") else self._host
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        shown = "localhost" if self._host in ("127.0.0.1", "::1", "0.0.0.0", "::") else host
         return f"http://{shown}:{self.port}/#token={self.token}"
 
     def allows(self, host: str | None) -> bool:

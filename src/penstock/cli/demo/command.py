@@ -19,7 +19,7 @@ def add_parser(commands: Any) -> None:
         description="Join three generated streams of an auction house on Spark, live, and end "
         "with a summary. Events arrive out of order, and a few too late. Nothing stays behind.",
         epilog="example: penstock demo --ui, or "
-        "penstock demo --embedded --seconds 5 --plan '((bids auctions) persons)'",
+        "penstock demo --embedded --overload defer --plan '((bids auctions) persons)'",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
@@ -35,6 +35,12 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--embedded", action="store_true", help="without Spark: one engine, as fast as it goes"
+    )
+    parser.add_argument(
+        "--overload",
+        choices=("exact", "shed", "defer"),
+        metavar="POLICY",
+        help="let the streams surge beyond a budget now and then, with exact, shed or defer",
     )
     add_run_options(parser)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="another run of events")
@@ -63,13 +69,21 @@ def run(options: argparse.Namespace) -> int:
         if options.embedded:
             from penstock.cli.demo.run import run_demo
 
-            run_demo(options.plan, options.seed, seconds, options.rows, console, page)
+            length = (seconds, options.rows)
+            run_demo(options.plan, options.seed, *length, console, page, options.overload)
             if page is not None:
                 page.stay(console)
             return 0
         from penstock.cli.demo.spark_demo import run_spark_demo
 
-        length = (seconds, options.rows)
         return run_spark_demo(
-            options.plan, options.seed, *length, options.plain, options.spark_log, console, page
+            options.plan,
+            options.seed,
+            seconds,
+            options.rows,
+            options.plain,
+            options.spark_log,
+            console,
+            page,
+            options.overload,
         )

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 import penstock
 from penstock.cli.demo.progress import Progress
-from penstock.cli.demo.streams import ABOUT, QUERY, SCHEMAS
+from penstock.cli.demo.streams import ABOUT, SCHEMAS
 from penstock.cli.live_page import LivePage
 from penstock.errors import PenstockError
-from penstock.telemetry import Batch, CellBatch, Start, Stop
+from penstock.telemetry import Batch, BatchNews, CellBatch, Order, Start, Stop
 from penstock.telemetry.operator_batch import operator_batches
 
 EVERY = 0.25
@@ -38,6 +38,7 @@ class EmbeddedEvents:
         self._before = engine.metrics()
         self._began = self._first = clock()
         self._batch = 0
+        self._news = BatchNews()
         self._rows: Counter[str] = Counter()
         self._results = 0
         self._cpu = 0.0
@@ -47,7 +48,7 @@ class EmbeddedEvents:
                     at=self._now(),
                     run=_RUN,
                     job=ABOUT,
-                    query=QUERY,
+                    query=engine.query.text,
                     plan=str(engine.plan),
                     cells=1,
                     placement="one engine, no Spark",
@@ -94,7 +95,7 @@ class EmbeddedEvents:
         )
 
     def _tell(self) -> None:
-        metrics, plan, now = self._engine.metrics(), str(self._engine.plan), self._clock()
+        metrics, plan, now = self._engine.metrics(), str(self._engine.running_plan), self._clock()
         late = {
             name: each["late"] - self._before["sources"][name]["late"]
             for name, each in metrics["sources"].items()
@@ -108,27 +109,26 @@ class EmbeddedEvents:
             "stored_bytes": 0,
             "engine_seconds": self._cpu,
         }
-        cell = CellBatch(cell=0, total_seconds=self._cpu, origin="live", plan=plan, **both)
-        operators = operator_batches(plan, self._before, metrics)
-        self._page.show(
-            [
-                Batch(
-                    at=_iso(self._began),
-                    run=_RUN,
-                    batch=self._batch,
-                    seconds=seconds,
-                    cells=(cell,),
-                    operators=operators,
-                    **both,
-                )
-            ]
+        overload = metrics["overload"] if "budget" in metrics["overload"] else {}
+        cell = CellBatch(
+            cell=0,
+            total_seconds=self._cpu,
+            origin="live",
+            plan=plan,
+            overload={n: each for n, each in overload.items() if n not in ("allocation", "shares")},
+            **both,
         )
-        for event in self._engine.drain_events():
-            if event.action in ("keep", "migrate", "fail"):
-                self._page.show_plain(
-                    {"version": 1, "event": "decision", "run": _RUN, **event.to_json()}
-                    | {"at": self._now(), "after_seconds": event.at, "after_rows": event.rows}
-                )
+        operators = operator_batches(plan, self._before, metrics)
+        batch = Batch(
+            at=_iso(self._began),
+            run=_RUN,
+            batch=self._batch,
+            seconds=seconds,
+            cells=(cell,),
+            operators=operators,
+            **both,
+        )
+        self._page.show([batch, *self._news.of(batch)])
         self._batch += 1
         self._before, self._began = metrics, now
         self._rows.clear()
@@ -143,18 +143,16 @@ class EmbeddedEvents:
             else:
                 self._engine.unpin()
         except PenstockError as error:
-            self._say("refused", reason=str(error), **command)
+            plan = command.get("plan", "")
+            refused = Order(self._now(), _RUN, command["command"], plan=plan, refused=str(error))
+            self._page.show([refused])
 
     def _tell_decisions(self) -> None:
         for event in self._engine.drain_events():
             fields = event.to_json()
             fields |= {"after_seconds": fields.pop("at"), "after_rows": fields.pop("rows")}
-            self._say("decision", batch=self._batch, cell=0, **fields)
-
-    def _say(self, kind: str, **fields: Any) -> None:
-        self._page.show_plain(
-            {"version": 1, "event": kind, "at": self._now(), "run": _RUN, **fields}
-        )
+            where = {"at": self._now(), "run": _RUN, "batch": self._batch, "cell": 0}
+            self._page.show_plain({"version": 1, "event": "decision", **where, **fields})
 
     def _now(self) -> str:
         return _iso(self._clock())

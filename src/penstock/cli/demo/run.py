@@ -10,6 +10,7 @@ import penstock
 from penstock.cli.demo.embedded_events import EmbeddedEvents
 from penstock.cli.demo.progress import Progress
 from penstock.cli.demo.streams import LATENESS, QUERY, SCHEMAS, AuctionHouse
+from penstock.cli.demo.surge import SURGE_QUERY, Policy, factor_at, limited
 from penstock.cli.demo.view import LiveView, LogView, View
 from penstock.cli.live_page import LivePage
 
@@ -24,14 +25,21 @@ def run_demo(
     rows: int | None = None,
     console: Console | None = None,
     page: LivePage | None = None,
+    overload: Policy | None = None,
 ) -> Progress:
     """Run for ``seconds``, or until ``rows`` tuples are in; ``page`` shows the run.
 
     Without a page the engine goes as fast as it can, with one it leaves room for the browser.
+    With a policy for ``overload``, the streams surge beyond a budget now and then.
     """
-    query = penstock.parse(QUERY, schemas=SCHEMAS)
+    query = penstock.parse(QUERY if overload is None else SURGE_QUERY, schemas=SCHEMAS)
     _load_kernels(query, plan)
-    engine = penstock.Engine(query, plan=plan, lateness=LATENESS)
+    engine = penstock.Engine(
+        query,
+        plan=plan,
+        lateness=LATENESS,
+        overload="exact" if overload is None else limited(overload),
+    )
     house = AuctionHouse(seed)
     console = console or Console(highlight=False)
     view: View = LiveView(console, engine) if console.is_terminal else LogView(console, engine)
@@ -39,7 +47,7 @@ def run_demo(
     events = EmbeddedEvents(engine, page) if page is not None else None
     with view:
         while True:
-            batches = house.step()
+            batches = house.step(factor_at(engine.pushes) if overload else 1)
             wall, cpu = time.perf_counter(), time.process_time()
             table = engine.push(batches)
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

@@ -22,6 +22,7 @@ from rich.table import Table
 
 import penstock
 from penstock.cli.demo.streams import ABOUT, LATENESS, QUERY, SCHEMAS, AuctionHouse
+from penstock.cli.demo.surge import PROBES, SURGE_QUERY, Policy, factor_at
 from penstock.cli.run.latest_results import LatestResults
 from penstock.cli.run.progress import Progress
 from penstock.cli.run.run_job import run_job
@@ -44,7 +45,7 @@ query = """
 {query}"""
 checkpoint = "checkpoint"
 plan = "{plan}"
-{sources}
+{overload}{sources}
 [sink]
 format = "parquet"
 path = "results"
@@ -55,6 +56,12 @@ format = "parquet"
 path = "{name}"
 schema = "{schema}"
 watermark = "{lateness}"
+"""
+OVERLOAD = """\
+overload = "{policy}"
+
+[limits]
+probes = {probes}
 """
 _DDL = {"int64": "BIGINT", "string": "STRING", "timestamp[ms]": "TIMESTAMP_NTZ"}
 
@@ -68,14 +75,15 @@ def run_spark_demo(
     spark_log: str | None = None,
     console: Console | None = None,
     page: LivePage | None = None,
+    overload: Policy | None = None,
 ) -> int:
     """Run the demo; the exit code."""
     penstock.Engine(penstock.parse(QUERY, schemas=SCHEMAS), plan=plan)  # A wrong plan shows now.
     console = console or Console(highlight=False)
     with _folder() as folder:
-        job = read_job(write_job(folder, plan))
+        job = read_job(write_job(folder, plan, overload))
         job = replace(job, file=None, spark={"spark.driver.memory": "1g"})
-        arrivals = Arrivals(folder, AuctionHouse(seed), seconds, rows)
+        arrivals = Arrivals(folder, AuctionHouse(seed), seconds, rows, surges=bool(overload))
         latest = LatestResults(folder / "results")
         code = run_job(
             job,
@@ -94,7 +102,7 @@ def run_spark_demo(
         return code
 
 
-def write_job(folder: Path, plan: str) -> Path:
+def write_job(folder: Path, plan: str, overload: Policy | None = None) -> Path:
     """The job file of the demo, with the folders of its sources."""
     sources = ""
     for name, schema in SCHEMAS.items():
@@ -102,7 +110,11 @@ def write_job(folder: Path, plan: str) -> Path:
         ddl = ", ".join(f"{field.name} {_DDL[str(field.type)]}" for field in schema)
         sources += SOURCE.format(name=name, schema=ddl, lateness=LATENESS)
     file = folder / "job.toml"
-    file.write_text(JOB.format(about=ABOUT, query=QUERY, plan=plan, sources=sources))
+    limits = OVERLOAD.format(policy=overload, probes=PROBES) if overload else ""
+    query = SURGE_QUERY if overload else QUERY
+    file.write_text(
+        JOB.format(about=ABOUT, query=query, plan=plan, overload=limits, sources=sources)
+    )
     return file
 
 
@@ -116,7 +128,9 @@ class Arrivals:
         seconds: float | None,
         rows: int | None,
         clock: Callable[[], float] = time.monotonic,
+        surges: bool = False,
     ) -> None:
+        self._surges = surges
         self._folder = folder
         self._house = house
         self._seconds = seconds
@@ -148,7 +162,11 @@ class Arrivals:
         return self._begin is not None and now - self._begin >= (self._seconds or 0.0)
 
     def _deliver(self) -> None:
-        steps = [self._house.step() for _ in range(STEPS)]
+        first = STEPS * self._deliveries
+        steps = [
+            self._house.step(factor_at(second) if self._surges else 1)
+            for second in range(first, first + STEPS)
+        ]
         count = 0
         for name in SCHEMAS:
             table = pa.concat_tables([step[name] for step in steps])

@@ -77,10 +77,12 @@ class AuctionHouse:
         self._now = int(_START)
         self._next_id = {"persons": 1_000, "auctions": 1_000}
         self._travelling: dict[str, Columns] = {}
+        self._factor = 1
 
-    def step(self) -> dict[str, pa.Table]:
-        """What arrives in the next second of event time."""
+    def step(self, factor: int = 1) -> dict[str, pa.Table]:
+        """What arrives in the next second of event time, ``factor`` times as much as usual."""
         begin, self._now = self._now, self._now + 1_000
+        self._factor = factor
         made = {
             "persons": self._persons(begin),
             "auctions": self._auctions(begin),
@@ -89,7 +91,7 @@ class AuctionHouse:
         return {name: self._arrived(name, columns) for name, columns in made.items()}
 
     def _times(self, stream: str, begin: int) -> Columns:
-        count = int(self._random.poisson(_PER_SECOND[stream]))
+        count = int(self._random.poisson(self._factor * _PER_SECOND[stream]))
         times = begin + np.sort(self._random.integers(0, 1_000, count))
         delays = self._random.exponential(_USUAL_DELAY, count)
         slow = self._random.random(count) < _SLOW

@@ -15,7 +15,8 @@ from rich.text import Text
 
 import penstock
 from penstock.cli.demo.progress import Progress
-from penstock.cli.demo.streams import ABOUT, QUERY
+from penstock.cli.demo.streams import ABOUT
+from penstock.cli.run.shortage import shortage
 from penstock.cli.run.words import curve, short, size
 
 _FRAME = 0.1
@@ -45,7 +46,7 @@ class LogView:
 
     def __enter__(self) -> LogView:
         self._print(f"Penstock demo: {ABOUT}")
-        self._print(QUERY)
+        self._print(self._engine.query.text)
         self._print(f"plan {self._engine.plan}")
         return self
 
@@ -57,11 +58,13 @@ class LogView:
             return
         self._next = progress.elapsed + 1.0
         metrics = progress.metrics
+        running_short = shortage([metrics["overload"]])
         self._print(
             f"{progress.elapsed:5.1f} s  event time {_clock(metrics)}  "
             f"{progress.rows:>12,} tuples  {short(progress.engine_rate):>6}/CPU s  "
             f"{progress.results:>10,} results  {metrics['late']:>6,} late  "
             f"state {size(metrics['state']['bytes'])}"
+            + (f"  SHORT {running_short}" if running_short else "")
         )
 
     def summarise(self, progress: Progress) -> None:
@@ -119,7 +122,9 @@ class LiveView:
         )
 
     def _heading(self, progress: Progress, metrics: dict[str, Any]) -> RenderableType:
-        query = Syntax(QUERY, "sql", theme="ansi_dark", background_color="default")
+        query = Syntax(
+            self._engine.query.text, "sql", theme="ansi_dark", background_color="default"
+        )
         facts = Table(box=None, show_header=False, pad_edge=False)
         facts.add_column(style="dim")
         facts.add_column(justify="right", style="bold")
@@ -129,6 +134,8 @@ class LiveView:
         facts.add_row("results", f"{progress.results:,}")
         facts.add_row("late, dropped", f"{metrics['late']:,}")
         facts.add_row("state", size(metrics["state"]["bytes"]))
+        for number, part in enumerate(filter(None, shortage([metrics["overload"]]).split(", "))):
+            facts.add_row("" if number else "SHORT OF CPU", Text(part, style="bold red"))
         grid = Table.grid(expand=True)
         grid.add_column(ratio=1)
         grid.add_column(justify="right")
@@ -221,7 +228,27 @@ def summary(progress: Progress) -> list[tuple[str, str]]:
             f"{size(state['bytes'])}: what the windows hold, not what has passed "
             f"({sum(w['rows'] for w in state['windows'].values()):,} of {progress.rows:,} tuples)",
         ),
+        *([("overload", _spent(metrics))] if "budget" in metrics["overload"] else []),
     ]
+
+
+def _spent(metrics: dict[str, Any]) -> str:
+    """What the policy of the run has come to."""
+    overload = metrics["overload"]
+    told = f"{overload['policy']}, {overload['budget']}: {short(overload['probes'])} probes made"
+    if overload["policy"] == "shed":
+        lost = overload["lost"]
+        share = lost["results"] / max(1.0, metrics["results"] + lost["results"])
+        told += (
+            f", {short(overload['skipped'])} skipped; about {short(lost['results'])} "
+            f"± {short(lost['error'])} results lost ({100 * share:.1f} % of all)"
+        )
+    if overload["policy"] == "defer":
+        told += (
+            f", {short(overload['paid'])} of them after their turn, "
+            f"{short(overload['debt']['probes'])} still owed; no result lost"
+        )
+    return told
 
 
 def _clock(metrics: dict[str, Any]) -> str:

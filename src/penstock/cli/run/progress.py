@@ -57,9 +57,10 @@ class Progress:
             self.slowest = max(self.slowest, event.seconds)
             self.recent.append(event)
         elif isinstance(event, PlanDecision):
-            self.changes += event.action == "migrate"
-            self.refused[event.cell] = event.exceeded
-        else:
+            self.changes += event.before != event.plan
+            if event.action in ("keep", "migrate"):
+                self.refused[event.cell] = event.exceeded
+        elif isinstance(event, Stop | Failure):
             self.end = event
 
     @property

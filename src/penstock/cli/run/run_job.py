@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.cli.run.latest_results import LatestResults
     from penstock.job import Job
     from penstock.spark.job_run import JobRun
+    from penstock.ui.hub import Command
 
 FAILED = 1
 USER_ERROR = 2
@@ -73,6 +74,10 @@ class _Shown:
     page: LivePage | None
     results: LatestResults | None
 
+    def commands(self) -> list[Command]:
+        """What the page has asked for since the last call."""
+        return [] if self.page is None else self.page.commands()
+
     def show(self, events: list[Event]) -> None:
         if self.page is None or not events:
             return
@@ -92,7 +97,7 @@ def _watch(run: JobRun, view: View, progress: Progress, shown: _Shown, tick: Tic
             return
         if tick is not None:
             tick(run, progress)
-        events = run.poll(_FRAME)
+        events = [run.order(command) for command in shown.commands()] + run.poll(_FRAME)
 
 
 @contextmanager
@@ -115,7 +120,9 @@ def _asked_to_stop(run: JobRun, view: View) -> Iterator[list[int]]:
 
 
 def _how_to_go_on(job: Job, progress: Progress, asked: list[int]) -> list[tuple[str, str]]:
-    again = "" if job.file is None else f": penstock run {job.file}"
+    if job.file is None:
+        return []
+    again = f": penstock run {job.file}"
     if isinstance(progress.end, Failure):
         return [("next", f"what was committed is safe; mend the cause and go on{again}")]
     if asked:

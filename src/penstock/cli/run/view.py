@@ -18,8 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.run.progress import Progress
+from penstock.cli.run.shortage import shortage
 from penstock.cli.run.words import count, curve, short, size, span
-from penstock.telemetry import Batch, Event, Failure, PlanDecision, Restart, Start
+from penstock.telemetry import Batch, Event, Failure, Order, PlanDecision, Restart, Start
 
 _WIDEST = 110
 _ACCENT = "cyan"
@@ -64,6 +65,8 @@ class LineView:
             if isinstance(event, Start):
                 self.say(started(event))
                 self.say(f"plan {event.plan}, {event.placement}")
+            elif isinstance(event, Order):
+                self.say(ordered(event))
             elif isinstance(event, PlanDecision):
                 if event.action != "keep" or event.exceeded:
                     self.say(decided(event))
@@ -133,6 +136,9 @@ class LiveView:
         facts.add_row("changes of plan", f"{progress.changes:,}")
         if progress.exceeded:
             facts.add_row("OVER THE LIMIT", Text(", ".join(progress.exceeded), style="bold red"))
+        running_short = shortage(cell.overload for cell in progress.cells)
+        for number, part in enumerate(filter(None, running_short.split(", "))):
+            facts.add_row("" if number else "SHORT OF CPU", Text(part, style="bold red"))
         grid = Table.grid(expand=True)
         grid.add_column(ratio=1)
         grid.add_column(justify="right")
@@ -202,9 +208,17 @@ class LiveView:
 
 def decided(event: PlanDecision) -> str:
     """A decision about a plan in one line."""
+    if event.action in ("pin", "undo", "unpin"):
+        return f"cell {event.cell}: {event.action}: plan {event.plan}"
     what = f"plan {event.plan}" if event.action == "migrate" else f"keeps {event.plan}"
     over = f"; OVER THE LIMIT of {' and '.join(event.exceeded)}" if event.exceeded else ""
     return f"cell {event.cell}: {what}: {event.reason}{over}"
+
+
+def ordered(event: Order) -> str:
+    """What somebody wants of the plan in one line."""
+    what = f"ordered: {event.order} {event.plan}".rstrip()
+    return f"{what}: refused: {event.refused}" if event.refused else what
 
 
 def started(event: Start) -> str:
@@ -264,9 +278,10 @@ def show_summary(
 
 
 def _line(batch: Batch, progress: Progress) -> str:
+    running_short = shortage(cell.overload for cell in batch.cells)
     return (
         f"batch {batch.batch:>5}  {sum(batch.rows.values()):>9,} rows  "
         f"{short(progress.rate()):>6}/s  {progress.results:>11,} results  "
         f"{sum(progress.late.values()):>6,} late  {span(batch.seconds):>8}  "
-        f"state {size(batch.state_bytes)}"
+        f"state {size(batch.state_bytes)}" + (f"  SHORT {running_short}" if running_short else "")
     )

@@ -10,7 +10,7 @@ function short(value) {
 }
 
 function threeDigits(value) {
-  const size = Math.abs(value);
+  const size = Math.abs(Number(value.toPrecision(3)));
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
@@ -49,7 +49,8 @@ function fieldText(name, value) {
   if (typeof value !== "number") return String(value);
   if (/bytes|memory/.test(name)) return bytes(value);
   if (/(^|_)(cpu|share|completion|allowance)(_|$)/.test(name) && value <= 10) return share(value);
-  if (/seconds|staleness/.test(name)) return span(value);
+  if (/seconds|staleness|horizon/.test(name)) return span(value);
+  if (/^(cost|credit)$/.test(name)) return `${Number(value.toPrecision(3))} CPU s`;
   return Number.isInteger(value) ? value.toLocaleString("en") : String(Number(value.toPrecision(4)));
 }
 

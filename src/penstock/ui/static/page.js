@@ -56,7 +56,8 @@ function show() {
   showPlan(trees, { made: message.result_rate, results: totals.results });
   timeLine.show(points, marks.all, start.limits || {}, start.cells || message.cells.count || 1);
   showCells(message.cells);
-  plans.show(message.plans, accepts, status === "running" ? runningPlans(message) : new Map());
+  showOverload(message.overload || {});
+  plans.show(message.plans, accepts, message.takes_none, status === "running" ? runningPlans(message) : new Map());
   byId("results-none").hidden = sample.rows.length > 0;
   showTable(byId("results-table"), sample.columns, [...sample.rows].reverse(), new Set(sample.columns.keys()));
 }
@@ -65,6 +66,28 @@ function show() {
 function runningPlans({ cells, plans: known }) {
   if (!cells.plans.length) return new Map(known.slice(-1).map((each) => [each.plan, "runs"]));
   return new Map(cells.plans.map((each) => [each.plan, each.cells === cells.count ? "runs" : `runs in ${each.cells} of ${cells.count} cells`]));
+}
+
+// Whether the run is short of CPU, and what that costs.
+function showOverload(now) {
+  const line = byId("overload");
+  line.hidden = !now.cells;
+  if (!now.cells) return;
+  line.className = now.short ? "overload short" : "overload";
+  const words = [];
+  if (now.short) {
+    const where = now.cells > 1 ? ` in ${now.short} of ${now.cells} cells` : "";
+    words.push(`Short of CPU${where}${now.seconds ? ` for ${span(now.seconds)} of event time` : ""}`);
+    if (now.needed > now.allowed) words.push(`${share(now.allowed / now.needed)} of the probes fit the budget`);
+  } else {
+    words.push(`Within the budget of ${now.budget}`);
+  }
+  if (now.lost) words.push(`about ${short(now.lost)} ± ${short(now.error)} results lost in all`);
+  if (now.owed) words.push(`${short(now.owed)} probes owed, up to ${span(now.age)} old`);
+  else if (now.policy === "defer") words.push("no probe is owed, no result is lost");
+  if (now.stale) words.push(`${short(now.stale)} results came too late to be fresh`);
+  if (now.short && now.policy === "exact") words.push("nothing is left out: the run falls behind");
+  setText(line, words.join(" · "));
 }
 
 function showJob(start) {

@@ -69,7 +69,7 @@ class PlanPicture {
   placeList(tree, depth, placed, above = null, number = 0) {
     const x = depth * BOX.indent + 1;
     const node = { tree, above, number, x, y: placed.length * (this.tall + BOX.down) + 1 };
-    node.width = Math.max(150, Math.min(330, this.place.clientWidth - x - 2));
+    node.width = Math.max(150, Math.min(400, this.place.clientWidth - 2) - x);
     placed.push(node);
     tree.inputs.forEach((each, place) => this.placeList(each, depth + 1, placed, node, place));
   }
@@ -100,8 +100,7 @@ class PlanPicture {
     node.lines = [0, 1, 2].map((row) => drawn("text", { class: "dim", x: x + 12, y: y + 36 + 15 * row }));
     node.bar = drawn("rect", { class: "done", x: x + 12, y: y + this.tall - 7, width: 0, height: 3, rx: 1.5 });
     node.track = drawn("rect", { class: "track", x: x + 12, y: y + this.tall - 7, width: node.width - 24, height: 3, rx: 1.5 });
-    const letters = Math.floor((node.width - 24) / 7.6);
-    const name = tree.name.length > letters ? `${tree.name.slice(0, letters - 1)}…` : tree.name;
+    const name = cut(tree.name, Math.floor((node.width - 24) / 7.6));
     const group = drawn(
       "g", { class: `node ${tree.kind}`, "data-key": tree.key },
       drawn("rect", { class: "body", x, y, width: node.width, height: this.tall, rx: 6 }),
@@ -124,10 +123,13 @@ class PlanPicture {
     const lines = tree.kind === "output"
       ? [["", perSecond(outcome.made)], ["", `${short(outcome.results)} in all`]]
       : nodeLines(tree, numbers);
-    if (this.narrow && lines.length > 2) lines.splice(1, lines.length, ["", lines.slice(1).map((line) => line[1]).join(" · ")]);
+    if (this.narrow && lines.length > 2) {
+      const rest = lines.splice(1);
+      lines.push([(rest.find(([kind]) => kind) || [""])[0], rest.map((line) => line[1]).join(" · ")]);
+    }
     node.lines.forEach((line, row) => {
       const [kind, text] = lines[row] || ["", ""];
-      setText(line, text);
+      setText(line, cut(text, Math.floor((node.width - 20) / 6)));
       line.setAttribute("class", kind || "dim");
     });
     const incomplete = numbers.completion !== undefined && numbers.completion < 1;
@@ -162,8 +164,8 @@ function nodeLines(tree, numbers) {
     lines.push(["", nothing ? "stores nothing" : `${short(numbers.rows)} rows · ${bytes(numbers.bytes)}`]);
   }
   if (numbers.completion !== undefined && numbers.completion < 1) lines.push(["warn", `${share(numbers.completion)} complete`]);
-  if (numbers.allowance !== undefined && numbers.allowance < 1) lines.push(["warn", `${share(numbers.allowance)} of probes allowed`]);
-  if (numbers.staleness) lines.push(["warn", `${span(numbers.staleness)} stale`]);
+  if (numbers.allowance !== undefined && numbers.allowance < 1) lines.push(["warn", `${share(numbers.allowance)} may probe`]);
+  if (numbers.staleness) lines.push(["", `${span(numbers.staleness)} stale`]);
   if (numbers.asleep) lines.push(["good", `${short(numbers.asleep)} asleep`]);
   if (numbers.avoided) lines.push(["good", `${perSecond(numbers.avoided)} avoided`]);
   if (numbers.probes) lines.push(["", `${perSecond(numbers.probes)} probes`]);
@@ -171,6 +173,10 @@ function nodeLines(tree, numbers) {
     if (!KNOWN_LEVELS.has(name) && !(name in FLOW_NAMES) && value) lines.push(["", `${name.replaceAll("_", " ")} ${fieldText(name, value)}`]);
   }
   return lines;
+}
+
+function cut(text, letters) {
+  return text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
 }
 
 function depthOf(tree) {

@@ -52,6 +52,7 @@ class TimeLine {
     const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.mark : undefined;
     const picture = drawn("svg", { width: this.width, height, viewBox: `0 0 ${this.width} ${height}` });
     if (at.length || moments.length) {
+      this.drawBands(picture, height);
       curves.forEach((curve, place) => this.drawCurve(picture, curve, LANE + place * (CHART.height + CHART.gap) + CHART.gap));
       this.drawTimes(picture, height);
       this.drawDecisions(picture, height);
@@ -77,6 +78,19 @@ class TimeLine {
 
   x(at) {
     return this.gutter + ((this.width - this.gutter - 12) * (at - this.from)) / (this.to - this.from);
+  }
+
+  // Where cells were short of CPU.
+  drawBands(picture, height) {
+    const { at, columns } = this.points;
+    const isShort = (i) => columns.short && columns.short[i] > 0;
+    for (let i = 0; i < at.length; i++) {
+      if (!isShort(i)) continue;
+      const first = i;
+      while (i + 1 < at.length && isShort(i + 1)) i++;
+      const [left, right] = [this.x(at[first]), this.x(this.endOf(i))];
+      picture.append(drawn("rect", { class: "band", x: left, y: LANE, width: Math.max(1, right - left), height: height - 18 - LANE }, drawn("title", {}, "short of CPU")));
+    }
   }
 
   drawCurve(picture, curve, top) {
@@ -168,6 +182,7 @@ class TimeLine {
     for (const curve of curvesOf(this.limits, this.cells)) list.append(element("dt", {}, curve.name), element("dd", {}, curve.write(curve.of(this.points, index))));
     list.append(element("dt", {}, "late"), element("dd", {}, short(columns.late[index])));
     list.append(element("dt", {}, "asleep"), element("dd", {}, short(columns.asleep[index])));
+    if (columns.short && columns.short[index]) list.append(element("dt", {}, "cells short of CPU"), element("dd", {}, short(columns.short[index])));
     this.tip.replaceChildren(element("strong", {}, clockTime(at[index])), list);
     this.tip.hidden = false;
     const left = this.place.offsetLeft + x - this.place.scrollLeft;

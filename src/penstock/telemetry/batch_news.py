@@ -1,0 +1,96 @@
+"""What is news in a micro-batch: a cell that runs short of CPU, a wave of rows that fall asleep.
+
+A batch event has levels and counts; a person wants to know when something changed. Both kinds of
+news are made of batch events alone, so whoever has these has the news.
+
+**Overload.** A cell reports its last changes with growing numbers. Those behind the number that was
+seen last are new. Of a cell that is seen for the first time in a run that goes on from a
+checkpoint, only the last change is told, and only if the cell is short now: the log has the others.
+
+**Waves.** Feedback (JIT) puts rows to sleep and wakes them all the time, a few per batch; when
+demand changes, many at once: the first tuple of a stream that was silent wakes a whole window. A
+*wave* is a batch in which some operator's rows fall asleep, or wake, in numbers that are
+:data:`FACTOR` times what is usual there, and at least :data:`LEAST`. Usual is the most of the last
+batches, which fades: a level that stays high is one wave, not one in each batch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from penstock.telemetry.events import Batch, OverloadChange, Wave, WaveKind
+
+LEAST = 100
+FACTOR = 4.0
+_FADING = 0.8
+
+
+class BatchNews:
+    """Finds the news in the batches of one run; ``fresh``: it began with nothing."""
+
+    def __init__(self, fresh: bool = True) -> None:
+        self._fresh = fresh
+        self._told: dict[int, int] = {}
+        """The last change of each cell that was told."""
+        self._usual: dict[WaveKind, dict[str, float]] = {"suspend": {}, "resume": {}}
+
+    def of(self, batch: Batch) -> list[OverloadChange | Wave]:
+        """What is new in ``batch``; to be called once for each, in order."""
+        return [*self._overload(batch), *self._waves(batch)]
+
+    def _overload(self, batch: Batch) -> list[OverloadChange]:
+        found = []
+        for cell in batch.cells:
+            events: list[dict[str, Any]] = list(cell.overload.get("events", ()))
+            if not events:
+                continue
+            last = int(events[-1]["number"])
+            seen = 0 if self._fresh else last - bool(cell.overload.get("short"))
+            seen = self._told.get(cell.cell, seen)
+            self._told[cell.cell] = last
+            for event in events:
+                if event["number"] > seen:
+                    numbers = dict(event)
+                    action, policy = numbers.pop("event"), numbers.pop("policy", "")
+                    del numbers["number"], numbers["at"]
+                    given = cell.overload.get("budget", "")
+                    found.append(
+                        OverloadChange(
+                            at=batch.at,
+                            run=batch.run,
+                            batch=batch.batch,
+                            cell=cell.cell,
+                            action=action,
+                            policy=policy,
+                            budget=given,
+                            numbers=numbers,
+                        )
+                    )
+        return found
+
+    def _waves(self, batch: Batch) -> list[Wave]:
+        asleep = sum(each.asleep for each in batch.operators)
+        kinds: tuple[tuple[WaveKind, str], ...] = (("suspend", "slept"), ("resume", "resumed"))
+        found = []
+        for kind, name in kinds:
+            rows: Counter[str] = Counter()
+            for each in batch.operators:
+                rows[each.streams] += getattr(each, name)
+            usual = self._usual[kind]
+            many = {
+                streams: count
+                for streams, count in rows.items()
+                if count >= LEAST and count > FACTOR * usual.get(streams, 0.0)
+            }
+            if many:
+                total, before = sum(many.values()), sum(usual.get(each, 0.0) for each in many)
+                found.append(
+                    Wave(batch.at, batch.run, batch.batch, kind, total, before, asleep, many)
+                )
+            self._usual[kind] = {
+                streams: most
+                for streams in {*usual, *rows}
+                if (most := max(rows[streams], _FADING * usual.get(streams, 0.0))) >= 1
+            }
+        return found
