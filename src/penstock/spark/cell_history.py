@@ -21,18 +21,18 @@ workers, each of them has a live engine that is a few batches behind, and to pus
 costs a fraction of reading a window and building its indexes.
 
 **Probes that a policy dropped or put off** by the clock are the one thing that pushing again does
-not repeat. So a delivery is pushed again without any limit. Dropped probes are then made, which
-does no harm: a result leaves only in the batch that brings its last tuple. With probes that were
-put off it would: a result might have left already, or be thought to have. So a batch that leaves
-debt behind always writes a base, debt included, and nobody catches up across it. Behind the last
-such base nothing is owed at the end of any batch, so all that was owed has left, as it does when
-all probes are made.
+not repeat. With dropped ones that does no harm: a result leaves only in the batch that brings its
+last tuple. So under ``shed`` a delivery is pushed again within a part of the time of the batch, and
+other probes may be dropped this time; to make all of them would take many times as long as the
+batch may, at the very moment when time is short. With probes that were put off it would do harm: a
+result might have left already, or be thought to have. So a batch that leaves debt behind always
+writes a base, debt included, and nobody catches up across it. Behind the last such base nothing is
+owed at the end of any batch, so all that was owed has left, as it does when all probes are made.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -52,6 +52,8 @@ SMALLEST = 1 << 20
 """There is no base before deliveries have this size together."""
 MOST_ENTRIES = 64
 """Nor are there more deliveries than this between two bases."""
+_REPLAY = 0.4
+"""To catch up may take this part of the time of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class Taken:
     live: LiveCell
     origin: Origin
     engine_seconds: float
+    pushed: float
+    """When the push was over, by the performance counter."""
     rows: Mapping[str, int]
     late: Mapping[str, int]
     state_bytes: int
@@ -135,16 +139,21 @@ class CellHistory:
         if header["let_go"]:
             self.store.tidy([name for entry in self.entries for name in entry.names])
 
-    def take(self, delivery: Delivery, live: LiveCell | None, nonce: str) -> Taken:
-        """Push ``delivery`` into the cell and write it down."""
-        cell, origin = self._current(live)
+    def take(
+        self, delivery: Delivery, live: LiveCell | None, nonce: str, due: float | None = None
+    ) -> Taken:
+        """Push ``delivery`` into the cell and write it down.
+
+        ``due`` is when all should be done, by the performance counter, if there is such a time.
+        """
+        cell, origin = self._current(live, due)
         if not self.entries:
             delivery = with_static(self.settings, self.number, delivery)
         before = cell.engine.metrics()
         cell.engine.drain_events()  # Those of a replay have been told.
         start = time.perf_counter()
-        results = cell.push(delivery)
-        seconds = time.perf_counter() - start
+        results = cell.push(delivery, seconds=None if due is None else due - start)
+        pushed = time.perf_counter()
         version = self.entries[-1].version + 1 if self.entries else 1
         self._write(delivery, cell, version, nonce)
         after = cell.engine.metrics()
@@ -153,7 +162,8 @@ class CellHistory:
             results,
             LiveCell(version, nonce, cell),
             origin,
-            seconds,
+            pushed - start,
+            pushed,
             {source: each["rows"] - then[source]["rows"] for source, each in now.items()},
             {source: each["late"] - then[source]["late"] for source, each in now.items()},
             after["state"]["bytes"],
@@ -163,7 +173,7 @@ class CellHistory:
             _in_brief(after["overload"]),
         )
 
-    def _current(self, live: LiveCell | None) -> tuple[Cell, Origin]:
+    def _current(self, live: LiveCell | None, due: float | None = None) -> tuple[Cell, Origin]:
         """The cell as of the last entry: the live one if it can be trusted, else made anew."""
         if live is not None:
             for position, entry in enumerate(self.entries):
@@ -171,20 +181,24 @@ class CellHistory:
                     missed = self.entries[position + 1 :]
                     if any(entry.owing for entry in missed):
                         break
-                    self._replay(live.cell, missed)
+                    self._replay(live.cell, missed, due)
                     return live.cell, "replayed" if missed else "live"
         for position, entry in reversed(list(enumerate(self.entries))):
             if entry.base_size:
                 cell = Cell.restore(self.settings, bytes(self.store.read(entry.base)))
-                self._replay(cell, self.entries[position + 1 :])
+                self._replay(cell, self.entries[position + 1 :], due)
                 return cell, "restored"
         cell = Cell(self.settings, self.settings.engine())
-        self._replay(cell, self.entries)
+        self._replay(cell, self.entries, due)
         return cell, "restored" if self.entries else "new"
 
-    def _replay(self, cell: Cell, entries: list[Entry]) -> None:
+    def _replay(self, cell: Cell, entries: list[Entry], due: float | None) -> None:
+        """Take in deliveries of before, within a part of the time if the budget is a time."""
+        begin = time.perf_counter()
+        seconds = None if due is None else _REPLAY * max(0.0, due - begin) / max(1, len(entries))
         for entry in entries:
-            cell.push(Delivery.from_bytes(self.store.read(entry.delivery)), math.inf)
+            delivery = Delivery.from_bytes(self.store.read(entry.delivery))
+            cell.push(delivery, seconds, again=True)
 
     def _write(self, delivery: Delivery, cell: Cell, version: int, nonce: str) -> None:
         parts = delivery.to_parts()

@@ -41,6 +41,7 @@ from penstock.spark.envelope import Envelope
 from penstock.spark.packing import NO_NEWS, PACKED, Packer
 from penstock.spark.placement import Placement, place
 from penstock.spark.session import check_session
+from penstock.spark.trigger_budget import with_budget
 from penstock.spark.value_hash import VERSION
 
 _DELAY = "spark.watermarkDelayMs"
@@ -57,6 +58,7 @@ def join(
     rates: Mapping[str, float] | None = None,
     hot: Mapping[str, Sequence[Any]] | None = None,
     state_folder: str | os.PathLike[str] | None = None,
+    trigger: float | None = None,
     **options: Any,
 ) -> DataFrame:
     """The answer to ``query`` over ``frames``, by source.
@@ -72,8 +74,9 @@ def join(
     ``{"A.x": [17, 4]}``: each is spread over cells of its own. :func:`penstock.spark.survey` finds
     both in a sample. ``state_folder`` is where cells keep their windows as files, best
     beside the checkpoint: a folder that every host of the cluster sees under this name. It makes
-    batches cheaper. Without one, windows are kept in Spark's state store. ``options`` are those of
-    :class:`penstock.Engine`.
+    batches cheaper. Without one, windows are kept in Spark's state store. ``trigger`` is the
+    interval of the query's trigger in seconds: an overload policy without a budget of its own keeps
+    batches within it. ``options`` are those of :class:`penstock.Engine`.
 
     A query cannot be restarted from a checkpoint with other cells, rates or lateness, since tuples
     would be looked for in the wrong cell: this fails in the first batch, with a message.
@@ -85,6 +88,8 @@ def join(
     streaming = any(frame.isStreaming for frame in frames.values())
     if streaming:
         check_session(spark)
+        cores = spark.sparkContext.defaultParallelism
+        options = with_budget(options, trigger, placement.cells, cores)
     moving = {s.source: s for b in query.blocks for s in b.streams if not s.is_static}
     fixed = [source for source in query.sources if source not in moving]
     settings = CellSettings(
@@ -115,7 +120,7 @@ def join(
         return grouped.applyInArrow(_all_at_once(settings, keys), answer_schema(query.schema)[1])
     fingerprint = _fingerprint(settings)
     folder = None if state_folder is None else os.path.abspath(state_folder)
-    processor = CellProcessor(settings, keys, fingerprint, folder)
+    processor = CellProcessor(settings, keys, fingerprint, folder, trigger)
     envelope = Envelope.of(query.schema)
     wrapped = grouped.transformWithStateInPandas(processor, envelope.wrapped, "Append", "None")
     return envelope.unwrap(wrapped, fingerprint[:8])

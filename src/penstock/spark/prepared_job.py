@@ -23,7 +23,7 @@ from penstock.spark.join import join, placement_of
 from penstock.spark.placement import Placement
 from penstock.spark.sources import read_source
 from penstock.spark.spark_mistake import blamed_on
-from penstock.spark.trigger_budget import with_trigger_budget
+from penstock.spark.trigger_budget import interval_of, with_trigger_budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class PreparedJob:
                 rates=_rates(job),
                 hot=_hot(job),
                 state_folder=job.state_folder,
+                trigger=interval_of(job),
                 **self.options,
             )
 
