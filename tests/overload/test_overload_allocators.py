@@ -12,6 +12,7 @@ from penstock.errors import OptionError
 from penstock.overload import ALLOCATORS, Allocation, PathModel, allocate, observed_model
 from penstock.overload.flow import flow, saturated
 from penstock.overload.grepp import grepp
+from penstock.overload.jdam import jdam
 from penstock.overload.knapsack import knapsack
 from penstock.overload.random_shedding import random_shedding
 from penstock.overload.refresh_rates import reachable_rates, refresh_rates
@@ -231,3 +232,20 @@ def test_unknown_names_are_refused() -> None:
         allocate(model, 1, {"Z": 1.0})
     with pytest.raises(OptionError, match="the budget is -1"):
         allocate(model, -1)
+
+
+def test_jdam_by_the_letter_wastes_what_its_one_direction_cannot_use() -> None:
+    """At the root C finds 40 matches and is slow, A B finds 2 and is fast: all is for C."""
+    productivities = {
+        (StreamSet("A"), StreamSet("B")): 3.0,
+        (StreamSet("B"), StreamSet("A")): 2.0,
+        (StreamSet("AB"), StreamSet("C")): 2.0,
+        (StreamSet("C"), StreamSet("AB")): 40.0,
+    }
+    sizes = {StreamSet(each): 100.0 for each in ("A", "B", "C", "AB")}
+    rates = {"A": 50.0, "B": 50.0, "C": 10.0}
+    model = observed_model(read("((A B) C)"), rates, productivities, sizes)
+    by_letter, kinder = jdam(model, 200.0, one_way=True), jdam(model, 200.0)
+    assert by_letter.throughput == pytest.approx(10 * 40)
+    assert kinder.throughput == pytest.approx(10 * 40 + 90 * 2)
+    assert by_letter.resources < kinder.resources <= 200

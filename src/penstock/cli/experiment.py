@@ -18,15 +18,16 @@ from typing import Any
 from penstock.errors import PenstockError
 
 STUDIES = {
-    "planners": "planners",
-    "sets": "qualified_sets",
-    "model": "model_check",
-    "jit": "jit.section_vi",
-    "drift": "drift_study",
-    "burst": "overload_burst",
+    "planners": "experiments.planners",
+    "sets": "experiments.qualified_sets",
+    "model": "experiments.model_check",
+    "jit": "experiments.jit.section_vi",
+    "drift": "experiments.drift_study",
+    "burst": "experiments.overload_burst",
+    "spark-burst": "spark.overload_burst",
 }
-"""Names of the command line, and modules of :mod:`penstock.experiments` with ``ABOUT``,
-``add_arguments`` and ``run``."""
+"""Names of the command line, and modules of :mod:`penstock` with ``ABOUT``, ``add_arguments`` and
+``run``, which says False if what should hold does not."""
 FOLDER = "penstock-results"
 INCOMPLETE = 1
 
@@ -77,12 +78,11 @@ def _study(name: str, arguments: list[str]) -> int:
         epilog=f"example: penstock experiment {name} --seed 2",
     )
     module.add_arguments(parser)
-    module.run(parser.parse_args(arguments))
-    return 0
+    return INCOMPLETE if module.run(parser.parse_args(arguments)) is False else 0
 
 
 def _module(name: str) -> Any:
-    return import_module(f"penstock.experiments.{name}")
+    return import_module(f"penstock.{name}")
 
 
 def _parser(name: str, about: str) -> argparse.ArgumentParser:

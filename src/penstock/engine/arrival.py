@@ -76,12 +76,18 @@ SLICE = 1 << 15
 """A push with more new rows than twice this is worked off in slices of about this many."""
 
 
-def slices_of(arrivals: Sequence[Arrival]) -> list[int]:
-    """Instants that cut a push into slices: from each to the next."""
+def slices_of(arrivals: Sequence[Arrival], size: int | None = None) -> list[int]:
+    """Instants that cut a push into slices: from each to the next.
+
+    ``size`` is how many rows a slice should have (the first one fewer, as a trial); if None, only a
+    large push is cut.
+    """
     total = sum(len(each) for each in arrivals)
-    if total <= 2 * SLICE:
+    if total <= (2 * SLICE if size is None else size):
         return [int(lifespan.BEGINNING), int(lifespan.FOREVER)]
     births = np.sort(np.concatenate([each.births for each in arrivals]))
-    inner = np.unique(births[SLICE::SLICE])
+    step = SLICE if size is None else min(size, SLICE)
+    first = births[: 0 if size is None else step][step >> 3 :: step]
+    inner = np.unique(np.concatenate([first, births[step::step]]))
     inner = inner[inner > lifespan.BEGINNING]
     return [int(lifespan.BEGINNING), *inner.tolist(), int(lifespan.FOREVER)]

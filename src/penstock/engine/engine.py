@@ -233,6 +233,8 @@ class Engine:
         watermark: int | None = None,
         newest: Mapping[str, int] | None = None,
         probes: float | None = None,
+        seconds: float | None = None,
+        again: bool = False,
     ) -> pa.Table:
         """Take in a batch of some or all streams; the results that leave now.
 
@@ -241,10 +243,14 @@ class Engine:
         tuples that other engines have taken in: for hosts that cut streams, since their engines
         need one clock. Late rows of this push are still judged by the watermark of before.
         ``probes`` is how many probes this push may make under ``shed`` and ``defer``, for hosts
-        that keep the budget themselves.
+        that keep the budget themselves, and ``seconds`` how long it may take, if the budget is a
+        time per push: for hosts that know how much of it is left. ``again`` says that the host has
+        had the answer to this push before: what is skipped now is not lost.
         """
         self._check_usable()
         began = Stopwatch.clock()
+        if self._overload is not None:
+            self._overload.start(seconds, again)
         late_before = None if self._by_rows else self._clock.watermark
         taken = self._intake.take(batches, late_before, self._place, not self._started)
         seen = dict(self._newest)
@@ -267,6 +273,15 @@ class Engine:
                 self._control.after_push(self, seen)
         if self._preparation is not None:
             self._prepare(self._preparation, rows)
+
+    def note_host(
+        self, rows: int, rows_seconds: float, results: int, results_seconds: float
+    ) -> None:
+        """What a host took after a push, for its rows and for its results: a budget of time that
+        holds for both is then divided so that both fit in."""
+        if self._overload is not None:
+            self._overload.budget.note_after("host rows", rows, rows_seconds)
+            self._overload.budget.note_after("host results", results, results_seconds)
 
     def finish(self) -> pa.Table:
         """No more tuples will come: what was waiting for time to pass leaves now."""
@@ -580,7 +595,7 @@ class Engine:
         marks = [tree.marks() for tree in self._trees]
         try:
             results = [
-                self._join(tree, each, clock.watermark)
+                self._join(tree, each, clock.watermark, control if tree is self._trees[0] else None)
                 for tree, each in zip(self._trees, arrivals, strict=True)
             ]
             if control is not None:
@@ -622,25 +637,39 @@ class Engine:
             self._let_go()
         return table
 
-    def _join(self, tree: JoinTree, arrivals: Mapping[str, Arrival], watermark: int) -> Composites:
+    def _join(
+        self,
+        tree: JoinTree,
+        arrivals: Mapping[str, Arrival],
+        watermark: int,
+        control: OverloadControl | None,
+    ) -> Composites:
         """The new results of a block. A large push is worked off in slices of time.
 
         To the answer it makes no difference; but a slice finds in the states, besides what it
         needs, only little that is younger or was dead before, and what it touches fits the cache.
+        Under ``control`` slices may be smaller, and it decides between them who probes.
         """
-        cuts = slices_of(list(arrivals.values()))
+        size = None if control is None else control.slice_rows
+        cuts = slices_of(list(arrivals.values()), size)
         if len(cuts) <= 2:
             filled = [each.births for each in arrivals.values() if len(each)]
             if filled:
                 first, last = min(b[0] for b in filled), max(b[-1] for b in filled)
                 tree.begin_slice(int(first), int(last), sum(map(len, filled)), watermark)
+            if control is not None:
+                control.begin_slice(arrivals)
             return tree.push(arrivals)
         parts = []
         for first, after in itertools.pairwise(cuts):
-            tree.begin_slice(first, after, SLICE, watermark)
-            parts.append(
-                tree.push({alias: each.between(first, after) for alias, each in arrivals.items()})
-            )
+            part = {alias: each.between(first, after) for alias, each in arrivals.items()}
+            count = SLICE if size is None else sum(map(len, part.values()))
+            tree.begin_slice(first, after, count, watermark)
+            if control is not None:
+                control.begin_slice(part)
+            parts.append(tree.push(part))
+            if control is not None:
+                control.end_slice(part)
         results = concatenate(parts)
         if self._by_rows:
             tree.shorten(results)  # A later slice may have ended the life of an earlier result.

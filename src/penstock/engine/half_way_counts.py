@@ -12,8 +12,10 @@ alike.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 
 from penstock.engine.join_operator import JoinOperator
 from penstock.engine.join_step import JoinStep
@@ -29,11 +31,24 @@ _THINNEST = 0.05
 
 @dataclass(slots=True)
 class _Seen:
+    """What a step has found: recent pairs and matches, and its counts as they were at the last look
+    (``last``) and at the end of the push before (``taken``)."""
+
     step: JoinStep
     pairs: float = 0.0
     matches: float = 0.0
     last_probes: int = 0
     last_matches: int = 0
+    taken: int = 0
+
+    def learn(self) -> None:
+        probes, matches = self.step.probes, self.step.matches
+        new = probes - self.last_probes
+        if new > 0:
+            fade = 1.0 - min(0.3, new / _MEMORY)
+            self.pairs = fade * self.pairs + new * _size(self.step)
+            self.matches = fade * self.matches + matches - self.last_matches
+        self.last_probes, self.last_matches = probes, matches
 
 
 class HalfWayCounts:
@@ -52,36 +67,49 @@ class HalfWayCounts:
             self.joins[operator.streams] = inputs
             for position, steps in enumerate(operator.steps):
                 for other, step in steps:
-                    seen = _Seen(step, last_probes=step.probes, last_matches=step.matches)
+                    seen = _Seen(step, 0.0, 0.0, step.probes, step.matches, step.probes)
                     self._seen[inputs[position], inputs[other]] = seen
-
-    @property
-    def taken(self) -> int:
-        """Those of :attr:`probes` from before the push at hand."""
-        return sum(seen.last_probes for seen in self._seen.values())
 
     @property
     def probes(self) -> int:
         """All probes since the start."""
         return sum(seen.step.probes for seen in self._seen.values())
 
+    @property
+    def used(self) -> int:
+        """The probes of the push at hand."""
+        return sum(seen.step.probes - seen.taken for seen in self._seen.values())
+
+    @property
+    def results(self) -> int:
+        """What the root has made in the push at hand."""
+        return self._operators[-1].made - self._made[-1]
+
+    def learn(self) -> None:
+        """Take note of what was found since the last call. A push that failed has found nothing:
+        the counts are then as they were before it."""
+        for seen in self._seen.values():
+            seen.learn()
+
     def take(self) -> tuple[int, dict[StreamSet, int]]:
         """A push is done: probes made in it, and what each join has made."""
-        used = 0
+        used = self.used
+        self.learn()
         for seen in self._seen.values():
-            probes, matches = seen.step.probes, seen.step.matches
-            new = probes - seen.last_probes
-            if new:
-                used += new
-                fade = 1.0 - min(0.3, new / _MEMORY)
-                seen.pairs = fade * seen.pairs + new * _size(seen.step)
-                seen.matches = fade * seen.matches + matches - seen.last_matches
-                seen.last_probes, seen.last_matches = probes, matches
+            seen.taken = seen.step.probes
         made = {}
         for number, operator in enumerate(self._operators):
             made[operator.streams] = operator.made - self._made[number]
             self._made[number] = operator.made
         return used, made
+
+    def expected(self, join: StreamSet) -> float:
+        """The combinations that a binary ``join`` has of what its inputs hold, if all were made."""
+        inputs = self.joins[join]
+        seen = [self._seen[pair] for pair in permutations(inputs, 2)] if len(inputs) == 2 else []
+        shares = [each.matches / each.pairs for each in seen if each.pairs]
+        sizes = math.prod(_size(each.step) for each in seen)
+        return sizes * sum(shares) / len(shares) if shares else 0.0
 
     def model(
         self,

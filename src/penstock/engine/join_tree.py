@@ -85,6 +85,7 @@ class JoinTree:
         self._inputs = inputs
         self.missing: list[Missing] = []
         """What states lack since a change of plan."""
+        self._has_given_up = False
         if carried is not None:
             self._note_missing(inputs)
         elif feedback is not None and not feedback.adaptive:
@@ -421,7 +422,8 @@ class JoinTree:
         if self.elders is not None and self.elders.commit(self):
             self.elders = None
             self._welcome_guards()
-        if self.missing:
+        if self.missing or self._has_given_up:
+            self._has_given_up = False
             self._finish_completion()
         if not self.guards:
             return
@@ -447,6 +449,16 @@ class JoinTree:
             missing.complete_all()
         if self.missing:
             self._finish_completion()
+
+    def give_up_missing(self) -> list[StreamSet]:
+        """Do without what is missing: states are thin from now on; those of which joins."""
+        thin = [missing.state.streams for missing in self.missing]
+        for missing in self.missing:
+            missing.state.missing = None
+            missing.dispose()
+        self.missing = []
+        self._has_given_up = True
+        return thin
 
     def _finish_completion(self) -> None:
         """States that lack nothing any more are like any other; when all are, guards may come."""

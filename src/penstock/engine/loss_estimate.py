@@ -79,6 +79,15 @@ class LossEstimate:
         """Whether states lack what dropped probes did not make."""
         return any(fill.scale > 1 + _NEARLY_FULL for fill in self.fills.values())
 
+    def thinned(self, join: StreamSet, made: float, expected: float) -> LossEstimate:
+        """The state of ``join`` has lost all but what is ``made`` of what is ``expected``."""
+        fill = _Fill(max(1.0, made), max(0.0, expected - made))
+        return replace(self, fills={**self.fills, join: fill})
+
+    def refilled(self, fills: Mapping[StreamSet, _Fill]) -> LossEstimate:
+        """The same losses, with other contents of the states."""
+        return replace(self, fills=fills)
+
     def after(
         self,
         fades: Mapping[StreamSet, float],

@@ -5,7 +5,16 @@ leads to on its way to the root. If the tokens of the budget cover that, the pus
 Otherwise the query is *short*: the allocator divides the tokens among the half-way joins
 (:mod:`penstock.overload`), each input of a join gets a share of rows that may probe, and consumers
 are matched to producers as the allocation has it. Tokens that are left after the new rows pay debts
-(``defer``). The query is no longer short when several pushes in a row needed no limit and nothing
+(``defer``).
+
+A budget of time is kept by the clock, since what probes cost and find is never known well at the
+moment that matters, when a burst begins. A push that may not fit is worked off in slices of event
+time, and each is a small push of its own: what the ones before it found and took is known, and what
+is left of the time is divided among the rows that are left. Storing these rows and handing on the
+results made so far comes first. Debts are paid in passes of a size that the clock allows. So the
+time is overdrawn by a slice, or by rows that take too long to be stored, and not by a wrong guess.
+
+The query is no longer short when several pushes in a row needed no limit and nothing
 is owed. So it goes back to exact by itself, and costs a comparison per push from then on.
 
 Under ``shed`` at least one row in a hundred probes at every input: what is never tried cannot be
@@ -18,7 +27,9 @@ Everything that a push changes is undone when it fails.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -32,6 +43,7 @@ from penstock.engine.join_tree import JoinTree
 from penstock.engine.loss_estimate import LossEstimate
 from penstock.engine.overload import Overload
 from penstock.engine.probe_budget import Grant, ProbeBudget
+from penstock.engine.probe_cost import ProbeCost
 from penstock.engine.probe_ranking import Correlated, Newest
 from penstock.engine.rationing import Rationing
 from penstock.overload.allocation import Allocation
@@ -48,9 +60,13 @@ LEAST = 0.01
 """The share of rows that probe at every input under ``shed``."""
 _FIRST_LOOK, _LOOK = 64, 4096
 """Probes after which productivities are looked at again: soon at first, then less often."""
-_ALIKE = 0.05
-"""Budgets that differ by less share an allocation."""
+_ALIKE, _ALIKE_IN_A_PUSH = 0.05, 0.25
+"""Budgets that differ by less share an allocation, and so do costs of a row."""
 _AT_ONCE = 1 << 13
+_SLICES, _LEAST_SLICE = 16, 4096
+"""A push that is paced by the clock is cut into about so many slices, of at least so many rows."""
+_ROOM = 0.5
+"""A push is paced when it needs more than this part of its time."""
 _EVENTS = 64
 
 
@@ -80,6 +96,14 @@ class OverloadControl:
         self._fits = 0.0
         """The part of the need that the shares were made for."""
         self._marks: Any = None
+        self._left: Counter[str] | None = None
+        """The rows of a push that is paced by the clock which have not been taken in yet."""
+        self._is_clocked = self._is_rationed = self._again = False
+        self._seconds = 1.0
+        self._noted = (0, 0)
+        """Probes and results of the push that the budget knows of."""
+        self._thinned: list[StreamSet] = []
+        """Joins whose states have lost, in this push, what was still to be completed."""
         self.attach(tree)
 
     def attach(self, tree: JoinTree) -> None:
@@ -89,6 +113,8 @@ class OverloadControl:
         self.loss = LossEstimate(tree.root.streams, *self._carried_loss())
         self._costs: dict[StreamSet, tuple[float, float]] = {}
         """Probes and results that a row of each input leads to."""
+        self._priced: dict[StreamSet, tuple[float, float]] = {}
+        """Those for which the shares were made."""
         self._is_due = True
         self._looked_at = 0
         """The rows of the push for which that was computed."""
@@ -115,6 +141,14 @@ class OverloadControl:
     def owes(self) -> bool:
         return self._tree.rationing is not None and bool(self._tree.rationing.debt)
 
+    def start(self, seconds: float | None, again: bool) -> None:
+        """A push comes in; the host gives it so much time, or as much as usual.
+
+        ``again`` if its answer has left before: then states may get thinner, but nothing is lost.
+        """
+        self.budget.start(seconds)
+        self._again = again
+
     def begin(
         self, births: Mapping[str, Int64s], before: int, now: int, given: float | None
     ) -> None:
@@ -125,19 +159,18 @@ class OverloadControl:
         if before == START:
             before = min((int(each[0]) for each in births.values() if len(each)), default=START)
         elapsed = now - before if before != START else 0
-        seconds = max(0.0, elapsed / self._second)
+        self._seconds = max(0.0, elapsed / self._second) or 1.0
         rows = {stream: len(each) for stream, each in births.items()}
         count = sum(rows.values())
         self._now = now
         self._staged = dict(self._totals)
-        self._need = results = 0.0
+        self._left, self._is_rationed, self._noted, self._thinned = None, False, (0, 0), []
+        self._is_clocked = given is None and self.option.seconds is not None
+        self._need = self._yield = 0.0
         if count:
             self._look(rows)
-            for stream, number in rows.items():
-                cost, output = self._costs[StreamSet.of(stream)]
-                self._need += number * cost
-                results += number * output
-        self._yield = results / max(1.0, self._need)
+            self._need, self._yield = self._estimate(rows)
+        seconds = max(0.0, elapsed / self._second)
         self._grant = self.budget.begin(count, seconds, given, self._yield)
         rationing = self._tree.rationing
         if rationing is None:
@@ -146,12 +179,89 @@ class OverloadControl:
         if rationing.debt:
             self._forget(rationing, now)
         shares = None
+        allowed = self._grant.probes
         alone = self._tree.elders is None  # Beside an older plan there is no saving.
-        if count and alone and self._need > self._grant.probes:
-            if self.option.policy == "defer" and self._tree.missing:
+        if count and alone:
+            if self._need > allowed and self.option.policy == "defer" and self._tree.missing:
                 self._tree.complete_all()  # Bounds mean nothing while old rows are completed late.
-            shares = self._divide(rows, seconds or 1.0)
+            if self._is_clocked and self.option.policy == "shed" and self._tree.missing:
+                self._complete_if_there_is_time()
+            may_limit = self.option.policy == "shed" or not self._tree.missing
+            if self._is_clocked and may_limit:
+                if self._need > _ROOM * allowed or not self.budget.cost.is_known:
+                    self._left = Counter(rows)
+                    self._need, self._grant = 0.0, Grant(0.0, 0.0)
+            elif self._need > allowed:
+                self._is_rationed = True
+                shares = self._divide(rows, self._need, allowed)
         rationing.begin(shares, (self.option.seed, self._pushes))
+
+    def _complete_if_there_is_time(self) -> None:
+        """Give up what states lack since a restart or a change of plan, if to make it takes long.
+
+        It is made when it is asked for, a key at a time, and no clock can divide that. All of it
+        takes about what it took to probe with all rows of the windows once.
+        """
+        held = sum(len(leaf.rows) for leaf in self._tree.leaves.values())
+        if held * sum(self.budget.cost.costs) > _ROOM * self.budget.seconds_left:
+            self._thinned += self._tree.give_up_missing()
+
+    @property
+    def slice_rows(self) -> int | None:
+        """The rows of a slice, if the push is paced by the clock."""
+        if self._left is None:
+            return None
+        return max(_LEAST_SLICE, self._left.total() // _SLICES)
+
+    def begin_slice(self, arrivals: Mapping[str, Sized]) -> None:
+        """The next slice of a push comes."""
+        if self._left is None:
+            return
+        rationing = self._tree.rationing
+        assert rationing is not None
+        rows = {stream: len(each) for stream, each in arrivals.items()}
+        if not any(rows.values()):
+            return
+        self._counts.learn()
+        self._is_due = True
+        self._look({stream: count // 2 for stream, count in self._left.items()})
+        need, _ = self._estimate(rows)
+        need_left, self._yield = self._estimate(self._left)
+        fitting = self.budget.fitting(self._left.total(), self._yield, self._counts.results)
+        allowed = need * fitting / max(1.0, need_left)
+        shares = None
+        if need > allowed:
+            self._is_rationed = True
+            if self._tree.missing:
+                self._thinned += self._tree.give_up_missing()
+            shares = self._divide(rows, need, allowed)
+        rationing.limit(shares)
+        self.budget.skip()
+        self._need += need
+        self._grant = Grant(self._grant.probes + allowed, 0.0)
+
+    def end_slice(self, arrivals: Mapping[str, Sized]) -> None:
+        """The slice is done."""
+        if self._left is None:
+            return
+        rows = {stream: len(each) for stream, each in arrivals.items()}
+        self._left.subtract(rows)
+        self._note(sum(rows.values()))
+
+    def _note(self, rows: int) -> None:
+        """Tell the budget what was done since the last call."""
+        probes, results = self._counts.used, self._counts.results
+        self.budget.note(rows, probes - self._noted[0], results - self._noted[1])
+        self._noted = (probes, results)
+
+    def _estimate(self, rows: Mapping[str, int]) -> tuple[float, float]:
+        """The probes that ``rows`` need, and the results of each of these probes."""
+        need = results = 0.0
+        for stream, number in rows.items():
+            cost, output = self._costs[StreamSet.of(stream)]
+            need += number * cost
+            results += number * output
+        return need, results / max(1.0, need)
 
     def _forget(self, rationing: Rationing, now: int) -> None:
         gone = rationing.debt.forget_stale(now)
@@ -165,7 +275,6 @@ class OverloadControl:
         if self._costs and not self._is_due and count <= 2 * self._looked_at:
             return
         self._is_due, self._looked_at = False, count
-        self._shares = {}
         rates = dict.fromkeys(self._tree.leaves, 1.0)
         model = self._counts.model(rates, self.loss.share_made, {}, rows)
         self._costs = {}
@@ -175,18 +284,33 @@ class OverloadControl:
                 direction.cost + direction.output * cost,
                 direction.output * output,
             )
+        if not self._shares_fit():
+            self._shares = {}
 
-    def _divide(self, rows: Mapping[str, int], seconds: float) -> Mapping[StreamSet, float]:
-        """The share of rows of each input that may probe."""
+    def _shares_fit(self) -> bool:
+        """Whether rows cost about what they did when the shares were made."""
+        return all(
+            abs(cost - self._priced[origin][0]) <= _ALIKE * self._priced[origin][0]
+            and abs(output - self._priced[origin][1]) <= _ALIKE * self._priced[origin][1]
+            for origin, (cost, output) in self._costs.items()
+            if origin in self._priced
+        )
+
+    def _divide(
+        self, rows: Mapping[str, int], need: float, allowed: float
+    ) -> Mapping[StreamSet, float]:
+        """The share of rows of each input that may probe, of ``need`` probes the ``allowed``."""
         inputs = [origin for each in self._counts.joins.values() for origin in each]
-        if self._grant.probes <= 0:
+        if allowed <= 0:
             shares = dict.fromkeys(inputs, 0.0)
         else:
-            fits = self._grant.probes / self._need
-            if not (self._shares and abs(fits - self._fits) < _ALIKE * self._fits):
-                self._fits = fits
-                self._shares = self._allocate(rows, seconds)
-            shares = dict(self._shares)
+            fits = allowed / need
+            alike = _ALIKE if self._left is None else _ALIKE_IN_A_PUSH
+            if not (self._shares and abs(fits - self._fits) < alike * self._fits):
+                self._fits, self._priced = fits, dict(self._costs)
+                self._shares = self._allocate(rows, allowed)
+            more = fits / self._fits
+            shares = {origin: min(1.0, more * each) for origin, each in self._shares.items()}
         for origin in inputs:
             if all(self._tree.leaves[stream].stream.is_static for stream in origin):
                 shares[origin] = 1.0
@@ -194,7 +318,8 @@ class OverloadControl:
                 shares[origin] = max(LEAST, shares[origin])
         return shares
 
-    def _allocate(self, rows: Mapping[str, int], seconds: float) -> dict[StreamSet, float]:
+    def _allocate(self, rows: Mapping[str, int], allowed: float) -> dict[StreamSet, float]:
+        seconds = self._seconds
         rates = {stream: rows.get(stream, 0) / seconds for stream in self._tree.leaves}
         sizes = {
             edge.streams: float(len(edge.input.rows))
@@ -207,13 +332,15 @@ class OverloadControl:
             for alias, ticks in self.freshness.asked.items()
             if rates.get(alias)
         }
-        budget = self._grant.probes / seconds
-        self._allocation = found = allocate(model, budget, freshness, self.option.allocator)
+        self._allocation = found = allocate(
+            model, allowed / seconds, freshness, self.option.allocator
+        )
         made = flow(model, found.probes, thin=True).made
         scale = 1.0
         if self.budget.is_timed and found.resources > 0:
             # The probes that are chosen make more results than the average: that takes time too.
-            scale = min(1.0, (1 + self._yield) / (1 + found.throughput / found.resources))
+            dearer = self.budget.seconds_of(found.throughput / found.resources)
+            scale = min(1.0, self.budget.seconds_of(self._yield) / dearer)
         shares = {}
         for direction in model.directions:
             origin = direction.origin
@@ -224,11 +351,12 @@ class OverloadControl:
 
     def after_joins(self, results: Composites) -> Composites:
         """The ``results`` of the push that may leave, with those of debts that it can pay."""
+        self._note(self.budget.rows_left)
         fresh = self.freshness.on_time(results, self._now)
         stale = len(results) - len(fresh)
         rationing = self._tree.rationing
         if rationing is not None and rationing.debt:
-            late = self.pay(self._grant.probes - self._used())
+            late = self.pay(self._affordable)
             if late is not None:
                 in_time = self.freshness.late(late, self._now)
                 stale += len(late) - len(in_time)
@@ -237,23 +365,25 @@ class OverloadControl:
         self.freshness.look(fresh, self._now)
         return fresh
 
-    def pay(self, budget: float) -> Composites | None:
-        """Make up for owed probes while ``budget`` lasts; all results of that."""
+    def _affordable(self, origin: StreamSet) -> float:
+        """How many rows of ``origin`` can still make up for their probes in this push."""
+        probes, results = self._costs[origin]
+        if self._is_clocked:
+            self._note(0)
+            left = self.budget.fitting(0, results / max(1.0, probes), self._counts.results)
+        else:
+            left = self._grant.probes - self._counts.used
+        return max(1.0, left / max(1.0, probes)) if left >= 1 else 0.0
+
+    def pay(self, affordable: Callable[[StreamSet], float]) -> Composites | None:
+        """Make up for owed probes as long as rows are affordable; all results of that."""
         rationing, tree = self._tree.rationing, self._tree
         assert rationing is not None
-        if budget < 1:
-            return None
-        owed = len(rationing.debt)
         if not self._costs:
             self._look({})
+        owed = len(rationing.debt)
         with tree.unhidden():
-            late = rationing.pay(
-                lambda: tree.process({}),
-                budget,
-                lambda: self._counts.probes,
-                lambda origin: self._costs[origin][0],
-                _AT_ONCE,
-            )
+            late = rationing.pay(lambda: tree.process({}), affordable, _AT_ONCE)
         self._staged["paid"] += owed - len(rationing.debt)
         return concatenate(late) if late else None
 
@@ -261,7 +391,7 @@ class OverloadControl:
         """Between pushes: make all owed probes; the results that are fresh."""
         rationing = self._tree.rationing
         assert rationing is not None
-        late = self.pay(math.inf)
+        late = self.pay(lambda _: math.inf)
         assert late is not None
         fresh = self.freshness.late(late, self._now)
         self._staged["stale"] += len(late) - len(fresh)
@@ -271,9 +401,6 @@ class OverloadControl:
         rationing.follow(self._tree)
         return fresh
 
-    def _used(self) -> int:
-        return self._counts.probes - self._counts.taken
-
     def undo(self) -> None:
         """The push has failed."""
         rationing = self._tree.rationing
@@ -281,21 +408,26 @@ class OverloadControl:
             rationing.debt.undo(self._marks[0])
             rationing.carried = self._marks[1]
         self._staged = dict(self._totals)
+        self._counts.learn()
 
     def commit(self, before: int) -> None:
         """The push is done."""
         used, made = self._counts.take()
-        self._staged["probes"] += used
-        self.budget.end(self._grant, used, made.get(self._tree.root.streams, 0))
+        self._staged["probes"] += 0 if self._again else used
+        self.budget.end(self._grant, used, self._noted[0], made.get(self._tree.root.streams, 0))
         rationing = self._tree.rationing
         skipped = {} if rationing is None else rationing.tally.skipped
-        self._staged["skipped"] += sum(skipped.values())
+        self._staged["skipped"] += 0 if self._again else sum(skipped.values())
         self._totals = self._staged
         if self.option.policy == "shed":
             assert rationing is not None
             if rationing.tally.strata or self.loss.fills or self._since is not None:
                 fades = {join: self._fade(join, before) for join in made}
-                self.loss = self.loss.after(fades, made, rationing.tally.strata)
+                after = self.loss.after(fades, made, rationing.tally.strata)
+                self.loss = self.loss.refilled(after.fills) if self._again else after
+                for join in self._thinned:
+                    there = made[join]
+                    self.loss = self.loss.thinned(join, there, self._counts.expected(join))
         if rationing is not None:
             rationing.follow(self._tree)
         self._unseen += used
@@ -314,7 +446,7 @@ class OverloadControl:
 
     def _tell(self) -> None:
         """Note when the query gets short, and when it has recovered."""
-        short = self._need > self._grant.probes or self.owes
+        short = self._is_rationed or self._need > self._grant.probes or self.owes
         if short:
             self._calm = 0
             if self._since is None:
@@ -366,6 +498,7 @@ class OverloadControl:
             "events": self.events,
             "numbered": self._numbered,
             "pushes": self._pushes,
+            "cost": asdict(self.budget.cost),
         }
 
     def load_json(self, values: Mapping[str, Any], now: int) -> None:
@@ -377,6 +510,7 @@ class OverloadControl:
         self.events = list(values["events"])
         self._numbered = values["numbered"]
         self._pushes = values["pushes"]
+        self.budget.cost = ProbeCost(**values.get("cost", {}))
         self._now = now
 
     def measure(self) -> dict[str, Any]:

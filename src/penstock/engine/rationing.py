@@ -71,6 +71,7 @@ class Rationing:
         self.carried: dict[StreamSet, float] = {}
         """Fractions of a row that an input has not used. It starts with one row, to be known."""
         self._chance = np.random.default_rng(0)
+        self._seed: Sequence[int] | None = None
         self._paying: tuple[StreamSet, Owed] | None = None
 
     # -- a push ------------------------------------------------------------------------------
@@ -79,9 +80,15 @@ class Rationing:
         """Let these shares of the rows of each input probe; None for all rows."""
         self.tally = Tally()
         self.carried = dict(self.carried)
+        self._seed = seed
+        self.limit(shares)
+
+    def limit(self, shares: Mapping[StreamSet, float] | None) -> None:
+        """The same for what comes next of the push."""
         self._shares = shares
-        if shares is not None:
-            self._chance = np.random.default_rng(seed)
+        if shares is not None and self._seed is not None:
+            self._chance = np.random.default_rng(self._seed)
+            self._seed = None
 
     def run(self, operator: JoinOperator, inputs: list[Edge]) -> Composites | None:
         """What a join makes of what its inputs have just got, as far as it may."""
@@ -171,25 +178,21 @@ class Rationing:
     def pay(
         self,
         process: Callable[[], Composites],
-        budget: float,
-        probes: Callable[[], int],
-        cost: Callable[[StreamSet], float],
+        affordable: Callable[[StreamSet], float],
         at_once: int,
     ) -> list[Composites]:
-        """Make up for owed probes, the oldest first, while ``budget`` probes last.
+        """Make up for owed probes, the oldest first, as long as a row is affordable.
 
-        ``process`` is a pass through the tree, ``probes`` counts all probes so far, ``cost`` is
-        what a row of an input takes up to the root, ``at_once`` the most rows of a pass.
+        ``process`` is a pass through the tree, ``affordable`` tells how many rows of an input can
+        probe now, on their way to the root, ``at_once`` is the most rows of a pass.
         """
         late: list[Composites] = []
-        start = probes()
         while True:
-            left = budget - (probes() - start)
             origin = self.debt.next_origin()
-            if origin is None or left < 1:
+            most = 0.0 if origin is None else affordable(origin)
+            if origin is None or most < 1:
                 return late
-            most = max(1, int(min(at_once, left / max(1.0, cost(origin)))))
-            owed = self.debt.take(origin, most)
+            owed = self.debt.take(origin, int(min(at_once, most)))
             assert owed is not None
             self._paying = (origin, owed)
             try:

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.experiments import overload_figures as figures
 from penstock.experiments.lab.experiment import Parameters, Row
+from penstock.experiments.overload_as_written import throughput_as_written
 
 
 def measure_fluctuation(parameters: Parameters, seed: int) -> list[Row]:
@@ -24,6 +25,14 @@ def measure_resources(parameters: Parameters, seed: int) -> list[Row]:
     else:
         rows = figures.throughput_by_resources(shape, seed, runs, family)
     return _long(rows, "resources", "throughput", shape=shape, family=family)
+
+
+def measure_as_written(parameters: Parameters, seed: int) -> list[Row]:
+    """Figure 12 by the paper's formulas, with and without what it leaves out."""
+    given: Any = parameters
+    shape, family = given["shape"], given["family"]
+    rows = throughput_as_written(shape, seed, given["runs"], family)
+    return _long(rows, "resources", "throughput", shape=shape, family=f"{family}, as written")
 
 
 def measure_staleness(parameters: Parameters, seed: int) -> list[Row]:

@@ -37,7 +37,9 @@ from penstock.overload.simulation import Phase, Run, States, simulate
 from penstock.plan import StreamSet, read
 
 Row = dict[str, str | float]
-Family = Literal["figure-10", "selective"]
+Family = Literal["figure-10", "tenth", "selective"]
+SMALLER: Mapping[Family, float] = {"figure-10": 1.0, "tenth": 0.1, "selective": 0.01}
+"""What selectivities are multiplied by."""
 
 SHAPES = {"linear": "(((A B) C) D)", "bushy": "((A B) (C D))"}
 JOINS = {
@@ -58,7 +60,7 @@ _SETTLED = 100.0
 
 def scenario(shape: str, chance: np.random.Generator, family: Family) -> PathModel:
     """A plan of 4 streams with parameters drawn from the ranges of figure 10."""
-    smaller = 1.0 if family == "figure-10" else 0.01
+    smaller = SMALLER[family]
     rates = {stream: float(chance.uniform(300, 1200)) for stream in "ABCD"}
     selectivities = [float(chance.uniform(0.01, 0.1)) * smaller for _ in range(3)]
     sizes = {state: float(chance.uniform(200, 5000)) for join in JOINS[shape] for state in join}

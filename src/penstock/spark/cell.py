@@ -10,6 +10,7 @@ On the arrival line there is one cell, which sees everything anyway.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,17 +66,23 @@ class Cell:
     def checkpoint(self) -> bytes:
         return self.engine.checkpoint()
 
-    def push(self, delivery: Delivery, probes: float | None = None) -> pa.Table:
+    def push(
+        self, delivery: Delivery, seconds: float | None = None, again: bool = False
+    ) -> pa.Table:
         """Take in what was delivered; the results that leave now.
 
-        ``probes`` is how many may be made, if the engine is not to decide.
+        ``seconds`` is how long it may take, if the engine is not to decide. ``again`` if it was
+        delivered before, and its results have left.
         """
+        # What was not owed at the end of a batch was made in it.
+        probes = math.inf if again and self.engine.options.overload.policy == "defer" else None
         if self._by_rows:
-            return self.engine.push(delivery.tables(), probes=probes)
+            return self.engine.push(delivery.tables(), None, None, probes, seconds, again)
         newest = self.engine.newest
         for source, instant in delivery.newest.items():
             newest[source] = max(instant, newest.get(source, instant))
-        return self.engine.push(delivery.tables(), self._promise(newest), newest, probes)
+        promise = self._promise(newest)
+        return self.engine.push(delivery.tables(), promise, newest, probes, seconds, again)
 
     def finish(self) -> pa.Table:
         return self.engine.finish()

@@ -26,18 +26,18 @@ when deliveries are pushed again. That matters to the plan alone: results do not
 a batch may be tried again with more orders than before, or with none.
 
 **Probes that a policy dropped or put off** by the clock are the one thing that pushing again does
-not repeat. So a delivery is pushed again without any limit. Dropped probes are then made, which
-does no harm: a result leaves only in the batch that brings its last tuple. With probes that were
-put off it would: a result might have left already, or be thought to have. So a batch that leaves
-debt behind always writes a base, debt included, and nobody catches up across it. Behind the last
-such base nothing is owed at the end of any batch, so all that was owed has left, as it does when
-all probes are made.
+not repeat. With dropped ones that does no harm: a result leaves only in the batch that brings its
+last tuple. So under ``shed`` a delivery is pushed again within a part of the time of the batch, and
+other probes may be dropped this time; to make all of them would take many times as long as the
+batch may, at the very moment when time is short. With probes that were put off it would do harm: a
+result might have left already, or be thought to have. So a batch that leaves debt behind always
+writes a base, debt included, and nobody catches up across it. Behind the last such base nothing is
+owed at the end of any batch, so all that was owed has left, as it does when all probes are made.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -58,6 +58,8 @@ SMALLEST = 1 << 20
 """There is no base before deliveries have this size together."""
 MOST_ENTRIES = 64
 """Nor are there more deliveries than this between two bases."""
+_REPLAY = 0.4
+"""To catch up may take this part of the time of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ class Taken:
     live: LiveCell
     origin: Origin
     engine_seconds: float
+    pushed: float
+    """When the push was over, by the performance counter."""
     rows: Mapping[str, int]
     late: Mapping[str, int]
     state_bytes: int
@@ -144,9 +148,14 @@ class CellHistory:
         if header["let_go"]:
             self.store.tidy([name for entry in self.entries for name in entry.names])
 
-    def take(self, delivery: Delivery, live: LiveCell | None, nonce: str) -> Taken:
-        """Push ``delivery`` into the cell and write it down."""
-        cell, origin = self._current(live)
+    def take(
+        self, delivery: Delivery, live: LiveCell | None, nonce: str, due: float | None = None
+    ) -> Taken:
+        """Push ``delivery`` into the cell and write it down.
+
+        ``due`` is when all should be done, by the performance counter, if there is such a time.
+        """
+        cell, origin = self._current(live, due)
         if not self.entries:
             delivery = with_static(self.settings, self.number, delivery)
         before = cell.engine.metrics()
@@ -154,8 +163,8 @@ class CellHistory:
         orders = self.orders.between(self._obeyed)
         refused = [event for order in orders if (event := obey(cell.engine, order)) is not None]
         start = time.perf_counter()
-        results = cell.push(delivery)
-        seconds = time.perf_counter() - start
+        results = cell.push(delivery, seconds=None if due is None else due - start)
+        pushed = time.perf_counter()
         version = self.entries[-1].version + 1 if self.entries else 1
         self._write(delivery, cell, version, nonce)
         after = cell.engine.metrics()
@@ -164,7 +173,8 @@ class CellHistory:
             results,
             LiveCell(version, nonce, cell),
             origin,
-            seconds,
+            pushed - start,
+            pushed,
             {source: each["rows"] - then[source]["rows"] for source, each in now.items()},
             {source: each["late"] - then[source]["late"] for source, each in now.items()},
             after["state"]["bytes"],
@@ -179,7 +189,7 @@ class CellHistory:
         """The last order that the cell has obeyed."""
         return self.entries[-1].order if self.entries else 0
 
-    def _current(self, live: LiveCell | None) -> tuple[Cell, Origin]:
+    def _current(self, live: LiveCell | None, due: float | None = None) -> tuple[Cell, Origin]:
         """The cell as of the last entry: the live one if it can be trusted, else made anew."""
         if live is not None:
             for position, entry in enumerate(self.entries):
@@ -187,24 +197,33 @@ class CellHistory:
                     missed = self.entries[position + 1 :]
                     if any(entry.owing for entry in missed):
                         break
-                    self._replay(live.cell, missed, entry.order)
+                    self._replay(live.cell, missed, entry.order, due)
                     return live.cell, "replayed" if missed else "live"
         for position, entry in reversed(list(enumerate(self.entries))):
             if entry.base_size:
                 ordered = self.orders.hold(entry.order)
                 cell = Cell.restore(self.settings, bytes(self.store.read(entry.base)), ordered)
-                self._replay(cell, self.entries[position + 1 :], entry.order)
+                self._replay(cell, self.entries[position + 1 :], entry.order, due)
                 return cell, "restored"
         cell = Cell(self.settings, self.settings.engine())
-        self._replay(cell, self.entries, 0)
+        self._replay(cell, self.entries, 0, due)
         return cell, "restored" if self.entries else "new"
 
-    def _replay(self, cell: Cell, entries: list[Entry], obeyed: int) -> None:
+    def _replay(
+        self, cell: Cell, entries: list[Entry], obeyed: int, due: float | None = None
+    ) -> None:
+        """Take in deliveries of before, within a part of the time if the budget is a time.
+
+        ``obeyed`` is the last order that the cell has obeyed.
+        """
+        begin = time.perf_counter()
+        seconds = None if due is None else _REPLAY * max(0.0, due - begin) / max(1, len(entries))
         for entry in entries:
             for order in self.orders.between(obeyed, entry.order):
                 obey(cell.engine, order)
             obeyed = entry.order
-            cell.push(Delivery.from_bytes(self.store.read(entry.delivery)), math.inf)
+            delivery = Delivery.from_bytes(self.store.read(entry.delivery))
+            cell.push(delivery, seconds, again=True)
 
     def _write(self, delivery: Delivery, cell: Cell, version: int, nonce: str) -> None:
         parts = delivery.to_parts()

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from penstock.engine.overload import Overload
 from penstock.errors import CheckpointError
 from penstock.spark import engine_cache
 from penstock.spark.cell import CellSettings
@@ -32,6 +33,7 @@ from penstock.spark.delivery import Delivery
 from penstock.spark.envelope import Envelope
 from penstock.spark.packing import NO_NEWS
 from penstock.spark.plan_orders import PlanOrders
+from penstock.spark.trigger_budget import seconds_until_due
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -41,7 +43,8 @@ class CellProcessor(StatefulProcessor):
     """Runs the cells of ``settings``; ``keys`` are the keys of the cells in order.
 
     ``folder`` is where values are kept, None for the state store. ``orders`` is the file in which
-    people say what they want of the plan.
+    people say what they want of the plan. ``interval`` is that of the trigger in seconds, if there
+    is one.
     """
 
     def __init__(
@@ -51,12 +54,14 @@ class CellProcessor(StatefulProcessor):
         fingerprint: str,
         folder: str | None = None,
         orders: str | None = None,
+        interval: float | None = None,
     ) -> None:
         self._settings = settings
         self._keys = keys
         self._fingerprint = fingerprint
         self._folder = folder
         self._orders = None if orders is None else Path(orders)
+        self._interval = interval
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         # Each variable costs every task the same again to set up, so there are as few as can be.
@@ -83,7 +88,7 @@ class CellProcessor(StatefulProcessor):
         try:
             history.read()
             live = engine_cache.take(self._run, number)
-            taken = history.take(delivery, live, secrets.token_hex(8))
+            taken = history.take(delivery, live, secrets.token_hex(8), self._due(start))
         except EOFError:  # Spark's state server dies of what it cannot write, without a word.
             raise CheckpointError(
                 "Spark's state store does not answer any more; is the disk of the checkpoint full?"
@@ -107,7 +112,19 @@ class CellProcessor(StatefulProcessor):
             decisions=tuple(event.to_json() for event in taken.decisions),
             overload=taken.overload,
         )
+        ready = time.perf_counter()
         yield from Envelope.of(self._settings.query.schema).wrap(taken.results, report)
+        count, handed = sum(taken.rows.values()), time.perf_counter() - ready
+        engine.note_host(count, ready - taken.pushed, taken.results.num_rows, handed)
+
+    def _due(self, start: float) -> float | None:
+        """When the cell must be done that was called at ``start``, by the clock of ``start``."""
+        option = self._settings.options.get("overload")
+        if not isinstance(option, Overload) or option.seconds is None:
+            return None
+        if self._interval is None:
+            return start + option.seconds
+        return start + seconds_until_due(self._interval, option.seconds, time.time())
 
     def close(self) -> None:
         """Nothing is held beyond the cache."""

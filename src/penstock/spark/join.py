@@ -41,6 +41,7 @@ from penstock.spark.envelope import Envelope
 from penstock.spark.packing import NO_NEWS, PACKED, Packer
 from penstock.spark.placement import Placement, place
 from penstock.spark.session import check_session
+from penstock.spark.trigger_budget import with_budget
 from penstock.spark.value_hash import VERSION
 
 _DELAY = "spark.watermarkDelayMs"
@@ -58,6 +59,7 @@ def join(
     hot: Mapping[str, Sequence[Any]] | None = None,
     state_folder: str | os.PathLike[str] | None = None,
     orders: str | os.PathLike[str] | None = None,
+    trigger: float | None = None,
     **options: Any,
 ) -> DataFrame:
     """The answer to ``query`` over ``frames``, by source.
@@ -75,8 +77,9 @@ def join(
     beside the checkpoint: a folder that every host of the cluster sees under this name. It makes
     batches cheaper. Without one, windows are kept in Spark's state store. ``orders`` is a file that
     cells read at the beginning of each batch, to pin a plan or undo a change while the query runs:
-    see :class:`penstock.spark.plan_orders.PlanOrders`. ``options`` are those of
-    :class:`penstock.Engine`.
+    see :class:`penstock.spark.plan_orders.PlanOrders`. ``trigger`` is the interval of the query's
+    trigger in seconds: an overload policy without a budget of its own keeps batches within it.
+    ``options`` are those of :class:`penstock.Engine`.
 
     A query cannot be restarted from a checkpoint with other cells, rates or lateness, since tuples
     would be looked for in the wrong cell: this fails in the first batch, with a message.
@@ -88,6 +91,8 @@ def join(
     streaming = any(frame.isStreaming for frame in frames.values())
     if streaming:
         check_session(spark)
+        cores = spark.sparkContext.defaultParallelism
+        options = with_budget(options, trigger, placement.cells, cores)
     moving = {s.source: s for b in query.blocks for s in b.streams if not s.is_static}
     fixed = [source for source in query.sources if source not in moving]
     settings = CellSettings(
@@ -119,7 +124,7 @@ def join(
     fingerprint = _fingerprint(settings)
     folder = None if state_folder is None else os.path.abspath(state_folder)
     ordered = None if orders is None else os.path.abspath(orders)
-    processor = CellProcessor(settings, keys, fingerprint, folder, ordered)
+    processor = CellProcessor(settings, keys, fingerprint, folder, ordered, trigger)
     envelope = Envelope.of(query.schema)
     wrapped = grouped.transformWithStateInPandas(processor, envelope.wrapped, "Append", "None")
     return envelope.unwrap(wrapped, fingerprint[:8])

@@ -24,7 +24,7 @@ from penstock.spark.placement import Placement
 from penstock.spark.plan_orders import orders_file
 from penstock.spark.sources import read_source
 from penstock.spark.spark_mistake import blamed_on
-from penstock.spark.trigger_budget import with_trigger_budget
+from penstock.spark.trigger_budget import interval_of, with_trigger_budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class PreparedJob:
                 hot=_hot(job),
                 state_folder=job.state_folder,
                 orders=orders_file(job.checkpoint),
+                trigger=interval_of(job),
                 **self.options,
             )
 
