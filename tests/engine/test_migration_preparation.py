@@ -19,7 +19,7 @@ OLD, NEW = "((A B) C)", "((A C) B)"
 @pytest.fixture(autouse=True)
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty rows are entered with each push."""
-    for name, rows in (("_AT_ONCE", 0), ("_PER_PUSH", 40), ("_PER_ROW", 0)):
+    for name, rows in (("_AT_ONCE", 0), ("_PER_PUSH", 40), ("_PER_ROW", 0), ("_PER_MATCH", 0)):
         monkeypatch.setattr(preparation, name, rows)
 
 
@@ -137,3 +137,28 @@ def test_the_indexes_that_are_prepared_are_the_ones_that_are_used() -> None:
     run.push(50)
     assert tree.missing
     assert {alias: set(leaf._indexes) for alias, leaf in tree.leaves.items()} == before
+
+
+def _pushes_until_new(run: Run) -> int:
+    run.push(200)
+    run.engine.migrate(NEW)
+    for number in range(1, 50):
+        run.push(10)
+        if run.running == NEW:
+            return number
+    raise AssertionError("the change was never made")
+
+
+def test_a_plan_that_makes_many_matches_is_left_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_rows = _pushes_until_new(Run(feedback="off"))
+    monkeypatch.setattr(preparation, "_PER_MATCH", 1)
+    assert _pushes_until_new(Run(feedback="off")) < by_rows
+
+
+def test_indexes_that_no_cache_holds_are_filled_more_slowly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(preparation, "_PER_PUSH", 100)
+    in_cache = _pushes_until_new(Run(feedback="off"))
+    monkeypatch.setattr(preparation, "_LARGE", 10)
+    assert _pushes_until_new(Run(feedback="off")) > in_cache

@@ -105,3 +105,33 @@ def test_costs_are_those_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scales[1] == pytest.approx(10 * scales[0])
     query = penstock.parse(TEXT, schemas=dict.fromkeys("ABC", SCHEMA))
     assert penstock.Engine(query).statistics().costs is None
+
+
+def test_demand_is_seen_for_states_of_several_streams() -> None:
+    """One C in a hundred has a D, so feedback keeps nearly all of A, B and C from being made."""
+    windows = ", ".join(f"{name} [RANGE 4 SECONDS]" for name in "ABCD")
+    schema = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y", "z")])
+    query = penstock.parse(
+        f"SELECT A.id FROM {windows} WHERE A.x = B.x AND B.y = C.y AND C.z = D.z",
+        schemas=dict.fromkeys("ABCD", schema),
+    )
+    found = {}
+    for feedback in ("off", penstock.Feedback(adaptive=False)):
+        engine = penstock.Engine(query, plan="(((A B) C) D)", feedback=feedback)
+        random = np.random.default_rng(5)
+        for second in range(10):
+            times = np.arange(1000 * second, 1000 * (second + 1), 5)
+            batches = {}
+            for stream in "ABCD":
+                x, y = random.integers(0, 100, (2, len(times)))
+                # Values of D are a hundredth of those of C.
+                z = random.integers(0, 100 if stream == "D" else 10_000, len(times))
+                batches[stream] = pa.table([times, times, x, y, z], schema=schema)
+            engine.push(batches)
+        found[feedback] = engine
+    everything, wanted = found.values()
+    three = StreamSet.of("A", "B", "C")
+    rows = [engine.metrics()["state"]["joins"][str(three)]["rows"] for engine in found.values()]
+    assert everything.statistics().demand == {}
+    assert rows[1] < 0.2 * rows[0]
+    assert wanted.statistics().demand[three] == pytest.approx(rows[1] / rows[0], rel=0.5)

@@ -38,7 +38,7 @@ class CompositeState(IndexedRows):
         """What is not there since a change of plan."""
         super().__init__(Rows(dated=False))
         self._leaves = {alias: leaf for alias, leaf in leaves.items() if alias in streams}
-        self._ids = {alias: self.rows.add_column(np.int64) for alias in self._leaves}
+        self.id_columns = {alias: self.rows.add_column(np.int64) for alias in self._leaves}
 
     @property
     def nbytes(self) -> int:
@@ -59,7 +59,7 @@ class CompositeState(IndexedRows):
         rows, start, count = self.rows, self.rows.head, len(next(iter(ids.values())))
         # While both windows fill, their combinations become more with the square of the time.
         rows.reserve(count, 2 * (len(rows) + count))
-        for alias, column in self._ids.items():
+        for alias, column in self.id_columns.items():
             rows.put(column, start, ids[alias])
         whole = [each for each, index in self._indexes.items() if index.stop == start]
         if keys is None or len(self._indexes) > 1:
@@ -72,7 +72,7 @@ class CompositeState(IndexedRows):
 
     def resolve(self, rows: Int64s) -> dict[str, Int64s]:
         """The leaf rows that the composites in ``rows`` are made of."""
-        return {alias: self.rows.take(column, rows) for alias, column in self._ids.items()}
+        return {alias: self.rows.take(column, rows) for alias, column in self.id_columns.items()}
 
     def visible(self, bound: int) -> Int64s:
         """The rows that a probe up to ``bound`` may see."""
@@ -107,7 +107,7 @@ class CompositeState(IndexedRows):
         rows = self.rows
         while True:
             start = row
-            for alias, column in self._ids.items():
+            for alias, column in self.id_columns.items():
                 row = ring.first_alive(
                     rows.columns[column], rows.mask, row, rows.head, lowest[alias]
                 )
@@ -116,7 +116,7 @@ class CompositeState(IndexedRows):
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
         """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``; -1 where it is gone."""
-        renumber(self.rows, self._ids[alias], mapping, first)
+        renumber(self.rows, self.id_columns[alias], mapping, first)
 
 
 def renumber(rows: Rows, column: int, mapping: Int64s, first: int) -> None:

@@ -29,6 +29,8 @@ class Composites:
     births: Int64s
     deaths: Int64s
     dated: bool = True
+    first: int = -1
+    """The first row, if these are consecutive rows of one stream and known to be."""
 
     @classmethod
     def undated(cls, ids: Mapping[str, Int64s]) -> Composites:
@@ -54,6 +56,7 @@ class Composites:
             self.births[start:stop],
             self.deaths[start:stop],
             self.dated,
+            self.first if self.first < 0 else self.first + start,
         )
 
 

@@ -7,9 +7,10 @@ out, and keeps the books: what was decided, what was pinned, what can be undone.
 **When to look.** A look costs milliseconds: samples of the windows, a planner. Looks have a budget,
 a hundredth of the work of the pushes, which is counted and not clocked: the same input gives the
 same decisions. While the streams are at rest there is a look now and then, and budget is saved up.
-When selectivities change (:mod:`penstock.engine.step_watch`), or a better plan is known that
-does not pay yet, it is spent: looks follow each other quickly. The first looks come early, since
-the plan that an engine starts with knows nothing.
+When selectivities change (:mod:`penstock.engine.step_watch`) it is spent: looks follow each other
+quickly. When a better plan is known that does not pay yet, the next look is half-way to the time at
+which it will, if nothing changes: what there is to gain in between must not eat up the budget. The
+first looks come early, since the plan that an engine starts with knows nothing.
 
 **What is kept.** The plan that somebody gave is kept until he lets go of it (:meth:`unpin`); a plan
 that nobody gave is changed when that pays. Answers do not depend on plans, so nothing that goes
@@ -89,6 +90,8 @@ class Controller:
         """For how long that may wait."""
         self._follow_up = math.inf
         """When to see what the last change has earned: a window later."""
+        self._repaid = math.inf
+        """When to see whether a better plan has come to repay the change to it."""
         self._last: tuple[float, int] | None = None
         """When the last look was, and how many pushes there had been."""
         self._memory: Memory | None = None
@@ -223,7 +226,10 @@ class Controller:
         wait = self._wait if self._urgent else AT_REST
         return (
             self._budget >= 1
-            and (self._work >= wait * interval or engine.seconds >= self._follow_up)
+            and (
+                self._work >= wait * interval
+                or engine.seconds >= min(self._follow_up, self._repaid)
+            )
             and engine.rows >= LEAST_ROWS
             # Nothing is known about a stream that has not come: whatever one plans is guessed.
             and engine.has_seen_all
@@ -259,8 +265,11 @@ class Controller:
         self._budget -= 1
         self._watch.reset()
         self.looks += 1
-        self._urgent = decision.reason == NOT_YET
-        self._wait = AT_ONCE if self._urgent else min(AT_REST, self._wait * PATIENCE)
+        self._urgent = False
+        self._wait = min(AT_REST, self._wait * PATIENCE)
+        self._repaid = math.inf
+        if decision.reason == NOT_YET:
+            self._repaid = now + decision.shortfall / (2 * decision.gain)
         if decision.action == "migrate":
             self._follow_up = now + window
         elif now >= self._follow_up:

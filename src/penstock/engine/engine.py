@@ -112,9 +112,7 @@ class Engine:
         self._trees: list[JoinTree] = []
         for block, wiring, root in zip(query.blocks, self._wirings, self._roots(), strict=True):
             self._build_block(block, wiring, root)
-        self._intake = Intake(
-            query, {alias: leaf.needed for block in self._leaves for alias, leaf in block.items()}
-        )
+        self._intake = Intake(query, [leaf for each in self._leaves for leaf in each.values()])
         self._timed = [s.name for s in self._intake.sources.values() if not s.is_static]
         self._output = output_for(query, self._trees)
         self._clock = Clock(strict=self._strict)
@@ -254,17 +252,21 @@ class Engine:
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
         table = self._process(taken, clock, seen, clock.now, probes)
-        if self.owes:
-            pass  # Another plan would have to make all owed probes at once.
-        elif self._preparation is not None:
-            self._prepare(self._preparation, sum(map(len, taken.rows.values())))
-        elif self._eddy is not None:
-            self._route(self._eddy, sum(map(len, taken.rows.values())))
-        else:
-            self._control.after_push(self, sum(taken.seen.values()))
+        if not self.owes:  # Another plan would have to make all owed probes at once.
+            self._go_on_changing(sum(map(len, taken.rows.values())), sum(taken.seen.values()))
         self._counters.seconds += Stopwatch.clock() - began
         self._broken = False
         return table
+
+    def _go_on_changing(self, rows: int, seen: int) -> None:
+        """A push of ``rows`` is done, ``seen`` with those that were late: look after the plan."""
+        if self._preparation is None:
+            if self._eddy is not None:
+                self._route(self._eddy, rows)
+            else:
+                self._control.after_push(self, seen)
+        if self._preparation is not None:
+            self._prepare(self._preparation, rows)
 
     def finish(self) -> pa.Table:
         """No more tuples will come: what was waiting for time to pass leaves now."""

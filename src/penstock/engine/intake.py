@@ -9,18 +9,19 @@ counted, and the rest is put in order: by event time, or on the arrival line by 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.engine.arrival import SourceRows
+from penstock.engine.arrival import PlainColumns, SourceRows
 from penstock.engine.kernels import ring
 from penstock.engine.kernels.lifespan import BEGINNING
+from penstock.engine.plain_batch import PlainBatches, plain_width
 from penstock.errors import InputError
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 
@@ -57,34 +58,31 @@ class _Source:
     is_static: bool
 
 
+class Reader(Protocol):
+    """Who takes rows of a source in."""
+
+    stream: Stream
+    needed: tuple[str, ...]
+    """The columns that it reads."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether their addresses will do."""
+
+
 class Intake:
     """Takes in the batches of a query's sources."""
 
-    def __init__(self, graph: JoinGraph, needed: Mapping[str, tuple[str, ...]]) -> None:
-        """``needed`` names, by alias, the columns that leaves read."""
+    def __init__(self, graph: JoinGraph, readers: Sequence[Reader]) -> None:
         self._by_rows = graph.by_rows
         self._unit = graph.time_unit
         self._ticks = graph.ticks_per_millisecond
-        streams: dict[str, list[Stream]] = {}
-        for block in graph.blocks:
-            for stream in block.streams:
-                streams.setdefault(stream.source, []).append(stream)
         self._layouts: dict[str, tuple[pa.Schema, list[tuple[str, int, pa.DataType | None]]]] = {}
-        self.sources = {
-            name: _Source(
-                name,
-                each[0].schema,
-                each[0].event_time,
-                tuple(
-                    dict.fromkeys(
-                        [c for s in each for c in needed[s.alias]]
-                        + ([each[0].event_time] if each[0].event_time is not None else [])
-                    )
-                ),
-                all(s.is_static for s in each),
-            )
-            for name, each in streams.items()
-        }
+        self._plain: dict[str, tuple[pa.Schema, PlainBatches | None]] = {}
+        self._readers: dict[str, list[Reader]] = {}
+        for reader in readers:
+            self._readers.setdefault(reader.stream.source, []).append(reader)
+        self.sources = {name: _source_of(name, each) for name, each in self._readers.items()}
 
     def take(
         self, batches: Mapping[str, Batch], watermark: int | None, place: int, statics_open: bool
@@ -123,6 +121,11 @@ class Intake:
     def _by_event_time(
         self, source: _Source, batch: Batch, watermark: int | None, taken: Batches
     ) -> None:
+        plain = self._plainly(source, batch, watermark)
+        if plain is not None:
+            taken.newest[source.name] = plain.births.item(-1)
+            taken.rows[source.name] = plain
+            return
         columns = self._columns(source, batch)
         if source.is_static:
             taken.rows[source.name] = _static(columns, len(batch))
@@ -147,6 +150,40 @@ class Intake:
         if len(times):
             taken.newest[source.name] = int(times[-1])
         taken.rows[source.name] = SourceRows(times, _arranged(columns, order))
+
+    def _plainly(self, source: _Source, batch: Batch, watermark: int | None) -> SourceRows | None:
+        """The rows of a batch that is plain, if there are any."""
+        if not len(batch) or not all(reader.is_plain for reader in self._readers[source.name]):
+            return None
+        if isinstance(batch, pa.Table):
+            parts = batch.to_batches()
+            if len(parts) > 1:
+                return None
+            (batch,) = parts
+        known = self._plain.get(source.name)
+        if known is None or not (known[0] is batch.schema or known[0].equals(batch.schema)):
+            known = (batch.schema, self._plain_batches(source, batch))
+            self._plain[source.name] = known
+        found = None if known[1] is None else known[1].look(batch, watermark)
+        return None if found is None else SourceRows(found[0], {}, PlainColumns(found[1], batch))
+
+    def _plain_batches(self, source: _Source, batch: Batch) -> PlainBatches | None:
+        """Who looks whether batches like this one are plain, unless none can be."""
+        time = source.event_time
+        for name, _, cast_to in self._layout(source, batch):
+            type_ = source.schema.field(name).type
+            if cast_to is not None or plain_width(type_) is None:
+                return None
+        if time is None:
+            return None
+        unit = source.schema.field(time).type
+        if unit == pa.int64():
+            ticks = self._ticks
+        elif pa.types.is_timestamp(unit) and unit.unit == self._unit:
+            ticks = 1
+        else:
+            return None
+        return PlainBatches(batch.schema, source.columns, time, ticks, FARTHEST)
 
     def _by_arrival(self, ordered: list[tuple[_Source, Batch]], place: int, taken: Batches) -> None:
         moving = [(s, b) for s, b in ordered if not s.is_static and len(b)]
@@ -277,6 +314,20 @@ class Intake:
         close = difflib.get_close_matches(str(name), self.sources, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
         return InputError(f"unknown stream {name!r}; the query reads: {known}{hint}")
+
+
+def _source_of(name: str, readers: Sequence[Reader]) -> _Source:
+    stream = readers[0].stream
+    columns = [column for reader in readers for column in reader.needed]
+    if stream.event_time is not None:
+        columns.append(stream.event_time)
+    return _Source(
+        name,
+        stream.schema,
+        stream.event_time,
+        tuple(dict.fromkeys(columns)),
+        all(reader.stream.is_static for reader in readers),
+    )
 
 
 def _as_batch(name: str, batch: Any) -> Batch:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.compiled_order import CompiledOrder
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, concatenate, none_of
 from penstock.engine.join_order import probe_order
@@ -60,7 +61,8 @@ class JoinOperator:
         """From here on, the tally has two places for each step."""
         counts += [0] * (2 * len(inputs) * (len(inputs) - 1))
         self.steps: list[list[tuple[int, JoinStep]]] = []
-        self._by_keys: list[bool] = []
+        self._compiled: list[CompiledOrder | None] = []
+        """The orders that need no lifespans on the way."""
         self.reroute(node, inputs)
         self._brief = min(leaves[stream].span for stream in self.streams) // 4
 
@@ -84,7 +86,14 @@ class JoinOperator:
                 steps.append((other, step))
                 together = together | target.streams
             self.steps.append(steps)
-        self._by_keys = [all(step.by_keys for _, step in steps) for steps in self.steps]
+        self._compiled = [
+            CompiledOrder(sorted(start), steps, self._leaves, self.state is None)
+            if all(step.by_keys for step in steps)
+            else None
+            for start, steps in zip(
+                streams, ([step for _, step in order] for order in self.steps), strict=True
+            )
+        ]
         for old in before:
             for _, step in old:
                 step.dispose()
@@ -172,7 +181,13 @@ class JoinOperator:
                 return None
             bounds.append(bound)
         count = most = len(batch)
-        if upto is None and self._is_brief(position):
+        order = self._compiled[position]
+        made: Composites | None
+        if upto is None and order is not None and self.extent <= self._brief:
+            if order.is_whole:
+                made, most = order.run(batch, bounds)
+                self._growth[position] = 0.5 * self._growth[position] + 0.5 * most / count
+                return made
             ids = batch.ids
             for (_, step), bound in zip(steps, bounds, strict=True):
                 ids = step.extend(ids, bound)
@@ -193,14 +208,6 @@ class JoinOperator:
                     break
         self._growth[position] = 0.5 * self._growth[position] + 0.5 * most / count
         return batch if len(batch) else None
-
-    def _is_brief(self, position: int) -> bool:
-        """Whether lifespans can wait until results are complete, or for ever.
-
-        What a probe sees was alive when the slice began. If the slice is short against the windows,
-        nearly all of it is alive for every tuple of the slice, and there is little to reject.
-        """
-        return self._by_keys[position] and self.extent <= self._brief
 
     def _dated(self, ids: Mapping[str, Int64s]) -> Composites:
         """The combinations whose lifespans share an instant, with these."""

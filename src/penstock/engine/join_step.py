@@ -58,28 +58,28 @@ class JoinStep:
         self._residual = conjunction([p.expression for p in linking.residuals])
         equalities = tuple(Condition(probe.EQUAL, mine, theirs) for mine, theirs in linking.keys)
         self.hashed = bool(linking.keys) and algorithm == "hash"
-        self._index: HashIndex | None = None
-        self._left_keys: tuple[KeyColumn, ...] = tuple(mine for mine, _ in linking.keys)
+        self.index: HashIndex | None = None
+        self.left_keys: tuple[KeyColumn, ...] = tuple(mine for mine, _ in linking.keys)
         self._right_keys: tuple[KeyColumn, ...] = tuple(theirs for _, theirs in linking.keys)
         if self.hashed:
-            self._index = target.index_on(self._right_keys)
-            self._narrow_checks = (equalities if len(equalities) > 1 else ()) + linking.conditions
-            self._wide_checks = equalities + linking.conditions
+            self.index = target.index_on(self._right_keys)
+            self.narrow_checks = (equalities if len(equalities) > 1 else ()) + linking.conditions
+            self.wide_checks = equalities + linking.conditions
             self._loop: tuple[Condition, ...] = ()
         else:
-            self._narrow_checks = self._wide_checks = ()
+            self.narrow_checks = self.wide_checks = ()
             self._loop = equalities + linking.conditions
 
     def retarget(self, target: Input) -> None:
         """The same rows, or those of them that count, are kept in ``target`` from now on."""
-        if self._index is not None:
+        if self.index is not None:
             self.target.release_index(self._right_keys)
-            self._index = target.index_on(self._right_keys)
+            self.index = target.index_on(self._right_keys)
         self.target = target
 
     def dispose(self) -> None:
         """This step is not needed any more."""
-        if self._index is not None:
+        if self.index is not None:
             self.target.release_index(self._right_keys)
 
     @property
@@ -92,12 +92,17 @@ class JoinStep:
         """Composites that left it."""
         return self._counts[self._matches]
 
+    def tally(self, probes: int, matches: int) -> None:
+        """Count what others have done in the name of this step."""
+        self._counts[self._probes] += probes
+        self._counts[self._matches] += matches
+
     @property
     def _checks(self) -> tuple[Condition, ...]:
         """What the probe has not compared: codes of wide keys may agree by chance."""
-        if self._index is None or self._index.narrow:
-            return self._narrow_checks
-        return self._wide_checks
+        if self.index is None or self.index.narrow:
+            return self.narrow_checks
+        return self.wide_checks
 
     def apply(
         self, left: Composites, bound: int, without: tuple[int, Bools] | None = None
@@ -108,7 +113,7 @@ class JoinStep:
         """
         self._counts[self._probes] += len(left)
         gap = self._complete(left.ids, bound)
-        if self._index is not None:
+        if self.index is not None:
             found = self._hash(left, bound, gap, without)
         else:
             found = self._try_all(left, bound, gap, without)
@@ -123,8 +128,8 @@ class JoinStep:
         missing = self.target.missing
         if missing is None:
             return None
-        if self._left_keys:
-            missing.complete(self._right_keys, key_values(self._left_keys[:1], ids, self._leaves))
+        if self.left_keys:
+            missing.complete(self._right_keys, key_values(self.left_keys[:1], ids, self._leaves))
         else:
             missing.complete_all()
         return missing.gap(bound)
@@ -136,10 +141,10 @@ class JoinStep:
         gap: Gap | None,
         without: tuple[int, Bools] | None,
     ) -> Composites:
-        rows, index = self.target.rows, self._index
+        rows, index = self.target.rows, self.index
         assert index is not None
         bound = bound if gap is None else rows.head
-        keys = key_values(self._left_keys, left.ids, self._leaves)
+        keys = key_values(self.left_keys, left.ids, self._leaves)
         expected = len(left) * self._ratio
         if isinstance(self.target, LeafWindow):
             at, row, births, deaths = probe_all(
@@ -170,10 +175,10 @@ class JoinStep:
 
         Lifespans are not looked at: the caller tests them when the combination is complete.
         """
-        index = self._index
+        index = self.index
         assert index is not None
         gap = self._complete(ids, bound)
-        keys, run = key_values(self._left_keys, ids, self._leaves), _run_of(ids)
+        keys, run = key_values(self.left_keys, ids, self._leaves), _run_of(ids)
         count, rows = len(keys), self.target.rows
         self._counts[self._probes] += count
         at, row = probe_keys(

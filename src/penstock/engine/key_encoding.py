@@ -225,6 +225,11 @@ def encoder_for(type: pa.DataType) -> KeyEncoder:
     raise InputError(f"values of type {type} cannot be compared, so they cannot be a join key")
 
 
+def is_its_own_key(type: pa.DataType) -> bool:
+    """Whether the buffer of a column of ``type`` is what is compared, eight bytes a value."""
+    return isinstance(encoder_for(type), _Int64Encoder)
+
+
 def bytes_of(array: pa.Array) -> tuple[NDArray[np.uint8], Int64s]:
     """The bytes of a string, binary or decimal array, as kernels take them.
 

@@ -24,13 +24,14 @@ from penstock.engine.evaluate import compile, conjunction
 from penstock.engine.indexed_rows import IndexedRows
 from penstock.engine.interner import Interner
 from penstock.engine.kernels import lifespan, pairs, probe, ring
-from penstock.engine.key_encoding import encoder_for
+from penstock.engine.key_encoding import encoder_for, is_its_own_key
 from penstock.engine.partitions import Partitions
 from penstock.engine.payload import Payload
+from penstock.engine.plain_append import PlainAppend
 from penstock.engine.rows import BIRTH, DEATH, Rows
 from penstock.engine.wiring import KeyColumn, Wiring
 from penstock.plan.stream_set import StreamSet
-from penstock.query.expression import Expression, columns_of
+from penstock.query.expression import Column, Expression, columns_of
 from penstock.query.join_graph import Stream
 from penstock.query.window import Range, Unbounded
 from penstock.query.window import Rows as RowsWindow
@@ -86,6 +87,40 @@ class LeafWindow(IndexedRows):
         self._partition = Partitions(self.rows, stream) if _is_partitioned(stream) else None
         self._chosen = self.rows.add_column(np.bool_) if by_rows else None
         self.needed = self._needed_columns(wiring)
+        self._plain_columns = self._plainly(wiring)
+        rings = [*self._key_columns, *(column.column for column in self.payload.rings)]
+        self._plain_widths = np.array([self.rows.columns[c].itemsize for c in rings], np.int64)
+        self._append_plain = PlainAppend(self.rows, rings, self._indexes, self._span)
+
+    def _plainly(self, wiring: Wiring) -> tuple[str, ...] | None:
+        """The columns that can be taken in as they lie in a plain batch, keys before payload.
+
+        None if a row cannot be: keys are computed or encoded, or not every row is kept.
+        """
+        window, payload = self.stream.window, self.payload
+        keys = [
+            key.name
+            for key in wiring.keys[self.stream.alias]
+            if isinstance(key, Column) and is_its_own_key(key.type)
+        ]
+        if (
+            self._filter is not None
+            or self._same
+            or self.by_rows
+            or self.stream.is_static
+            or not isinstance(window, Range | Unbounded)
+            or len(keys) < len(self._keys)
+            or len(payload.rings) < len(payload.columns)
+        ):
+            return None
+        return (*keys, *payload.columns)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether plain batches can be taken in by their addresses."""
+        return self._plain_columns is not None and all(
+            ring.flags is None for ring in self.payload.rings
+        )
 
     def _needed_columns(self, wiring: Wiring) -> tuple[str, ...]:
         alias = self.stream.alias
@@ -110,6 +145,11 @@ class LeafWindow(IndexedRows):
         if self._count is not None and self._partition is None:
             return self._count
         return 0 if self._count is not None else int(lifespan.FOREVER)
+
+    @property
+    def fixed_span(self) -> int | None:
+        """How long every tuple lives, if that is known at its birth."""
+        return self._span
 
     @property
     def is_unbounded(self) -> bool:
@@ -185,6 +225,12 @@ class LeafWindow(IndexedRows):
         ``A.y <> 0`` divides by no zero.
         """
         count = len(source)
+        if source.plain is not None:
+            assert self._plain_columns is not None
+            found = source.plain.addresses
+            addresses = np.array([found[name] for name in self._plain_columns], np.int64)
+            plain = (addresses, self._plain_widths, source.plain.batch)
+            return Arrival(source.births, [], {}, None, None, plain)
         births, columns = source.births, source.columns
         payload = {name: columns[name] for name in self.payload.columns}
         partitions = None if self._partition is None else self._partition.of(columns, count)
@@ -242,6 +288,10 @@ class LeafWindow(IndexedRows):
         rows, start, count = self.rows, self.rows.head, len(new)
         rows.reserve(count, 0 if rows.has_room(count) else self._expected(new.births))
         stop = start + count
+        if new.plain is not None:
+            deaths = self._append_plain(new.births, new.plain[0])
+            ids = np.arange(start, stop, dtype=np.int64)
+            return Composites({self.stream.alias: ids}, new.births, deaths, True, start)
         deaths = self._deaths(new.births)
         rows.put(BIRTH, start, new.births)
         rows.put(DEATH, start, deaths)
@@ -268,7 +318,7 @@ class LeafWindow(IndexedRows):
             deaths = rows.take(DEATH, ids)
             births = new.births if new.chosen is None else ring.pick(new.births, new.chosen)
             return Composites({self.stream.alias: ids}, births, deaths)
-        return Composites({self.stream.alias: ids}, new.births, deaths)
+        return Composites({self.stream.alias: ids}, new.births, deaths, True, start)
 
     def _expected(self, births: Int64s) -> int:
         """How many rows there will be when the window is full, if ``births`` go on as they do.

@@ -15,7 +15,9 @@ weighted by recency as the query weighs it.
 - *Observed* selectivities: a complete state has as many rows as its windows have combinations,
   times this. They know about correlation, but look back over whole windows. So for states of three
   and more streams they are told only while the pairs inside are at rest.
-- *Demand*: where feedback keeps rows of a state from being made, the share that is made.
+- *Demand*: where feedback keeps rows of a state from being made, however many streams it covers,
+  the share that is made: what the state holds against what the cost model says it would hold.
+- *Past*: where recent rows match much more or less often than all rows, what all rows say.
 - *Sizes and widths*: as they are. *Distinct values* of key columns: estimated from the samples.
 - *Costs* per operation: :mod:`penstock.engine.observed_costs`.
 """
@@ -23,7 +25,7 @@ weighted by recency as the query weighs it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,7 @@ from penstock.engine.pair_shares import compare_all
 from penstock.engine.stream_sample import StreamSample
 from penstock.engine.wiring import Condition, Linking, Wiring
 from penstock.plan.stream_set import StreamSet
+from penstock.planning.problem import Problem
 from penstock.planning.statistics import Statistics
 from penstock.planning.storage import KEY, LIFESPAN
 from penstock.planning.unit_costs import UnitCosts
@@ -72,7 +75,8 @@ def observed_statistics(
     widths: dict[str, float] = {}
     selectivities: dict[StreamSet, float] = {}
     observed: dict[StreamSet, float] = {}
-    demand: dict[StreamSet, float] = {}
+    held: dict[StreamSet, float] = {}
+    moving: dict[StreamSet, float] = {}
     distinct: dict[tuple[str, str], float] = {}
     for tree, wiring in zip(trees, wirings, strict=True):
         samples = {alias: StreamSample(leaf) for alias, leaf in tree.leaves.items()}
@@ -85,7 +89,6 @@ def observed_statistics(
                 rates[alias] = _rate(leaf, clock, second)
             if not brief:
                 distinct.update(_distinct(samples[alias]))
-        moving: set[StreamSet] = set()
         aliases = list(tree.leaves)
         for i, one in enumerate(aliases):
             for other in aliases[i + 1 :]:
@@ -96,24 +99,35 @@ def observed_statistics(
                     continue
                 selectivities[pair], over_all = found
                 if not 1 / AT_REST <= _ratio(selectivities[pair], over_all) <= AT_REST:
-                    moving.add(pair)
+                    moving[pair] = over_all
         if not thin:
-            _look_at_states(tree, clock, moving, selectivities, sizes, observed, demand)
+            held.update(_look_at_states(tree, clock, moving.keys(), sizes, observed))
+    without = Statistics(rates, selectivities, observed, sizes)
+    demand = _demand(graph, without, held) if held else {}
     return Statistics(
-        rates, selectivities, observed, sizes, distinct, widths, demand, costs, pushes
+        rates,
+        selectivities,
+        observed,
+        sizes,
+        distinct,
+        widths,
+        demand,
+        costs,
+        pushes,
+        past=moving,
     )
 
 
 def _look_at_states(
     tree: JoinTree,
     clock: Clock,
-    moving: set[StreamSet],
-    selectivities: Mapping[StreamSet, float],
+    moving: Set[StreamSet],
     sizes: dict[StreamSet, float],
     observed: dict[StreamSet, float],
-    demand: dict[StreamSet, float],
-) -> None:
-    complete = tree.complete_states()
+) -> dict[StreamSet, float]:
+    """Fill in ``sizes`` and ``observed`` of complete states; the rows of those that feedback keeps
+    small."""
+    complete, held = tree.complete_states(), {}
     for state in tree.states:
         streams = state.streams
         combinations = math.prod(float(len(tree.leaves[s].rows)) for s in streams)
@@ -124,8 +138,23 @@ def _look_at_states(
             sizes[streams] = living
             if not any(pair <= streams for pair in moving):
                 observed[streams] = min(1.0, living / combinations)
-        elif len(streams) == 2 and selectivities.get(streams):
-            demand[streams] = min(1.0, living / (combinations * selectivities[streams]))
+        else:
+            held[streams] = living
+    return held
+
+
+def _demand(
+    graph: JoinGraph, statistics: Statistics, held: Mapping[StreamSet, float]
+) -> dict[StreamSet, float]:
+    """The share of each state that is made; nothing about states that should be empty anyway."""
+    shares = {}
+    for block in Problem(graph, statistics).blocks:
+        for streams, living in held.items():
+            if streams <= set(block.names):
+                expected = block.cardinality.size(block.mask_of(streams))
+                if expected >= 1:
+                    shares[streams] = min(1.0, living / expected)
+    return shares
 
 
 def _distinct(sample: StreamSample) -> Iterator[tuple[tuple[str, str], float]]:

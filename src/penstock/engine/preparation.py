@@ -5,8 +5,10 @@ plan needs, and a new plan can start at once. Here columns differ from join to j
 ``((A B) C)`` with A.x = B.x and A.y = C.y, the plan ``((A C) B)`` looks up A by y, which nobody has
 done so far. Whoever asks first would have to look at the whole window, which for a million tuples
 takes as long as dozens of pushes. So a change of plan that needs such indexes is *prepared*: the
-old plan goes on, each push fills the indexes by an amount in proportion to its own rows, and the
+old plan goes on, each push fills the indexes by an amount in proportion to its own work, and the
 new plan takes over when they are full. Which of the two runs makes no difference to the answer.
+Work is rows and matches: a plan that has become dear makes many matches, and it is just then that
+the change must not be long in coming.
 
 What a change needs is worked out from the plan (:func:`needed_indexes`): the indexes that its
 probes use, and those that completing its missing states will use (:mod:`penstock.engine.missing`).
@@ -29,34 +31,53 @@ Need = tuple[Input, Keys]
 
 _AT_ONCE = 1 << 13
 """Rows that are entered without further ado."""
-_PER_PUSH = 1 << 11
-_PER_ROW = 2
-"""Rows that are entered per push, and per row of it: at most about half of what a push costs."""
+_PER_PUSH = 1 << 13
+_PER_ROW = 8
+_PER_MATCH = 2
+"""Rows that are entered per push, per row of it and per match that it made: at most about half of
+what a push costs."""
+_LARGE = 1 << 18
+_DEARER = 4
+"""In an index over so many rows, which no cache holds, an entry costs so much more."""
 
 
 class Preparation:
-    """Fills the indexes that a change of plan by ``strategy`` needs."""
+    """Fills the indexes that a change of ``trees`` by ``strategy`` needs."""
 
-    def __init__(self, strategy: str, needs: Sequence[Need]) -> None:
+    def __init__(self, strategy: str, needs: Sequence[Need], trees: Sequence[JoinTree]) -> None:
         self.strategy = strategy
         self._needs = list(needs)
+        self._trees = list(trees)
+        self._matches = self._count_matches()
         for each, keys in self._needs:
             each.begin_index(keys)
 
     def fill(self, rows: int) -> bool:
         """A push of ``rows`` is done: enter some more; whether all are in."""
-        most = _PER_PUSH + _PER_ROW * rows
+        before, self._matches = self._matches, self._count_matches()
+        most = _PER_PUSH + _PER_ROW * rows + _PER_MATCH * max(0, self._matches - before)
         ready = True
         for each, keys in self._needs:
-            before = each.unfilled(keys)
-            if before == 0:
+            unfilled = each.unfilled(keys)
+            if unfilled == 0:
                 continue
             if most == 0:
                 return False
-            left = each.fill_index(keys, most)
-            most = max(0, most - (before - left)) if left == 0 else 0
+            price = _DEARER if len(each.rows) > _LARGE else 1
+            left = each.fill_index(keys, -(-most // price))
+            most = max(0, most - price * (unfilled - left)) if left == 0 else 0
             ready &= left == 0
         return ready
+
+    def _count_matches(self) -> int:
+        """Matches of all probes since the start."""
+        return sum(
+            step.matches
+            for tree in self._trees
+            for operator in tree.operators
+            for steps in operator.steps
+            for _, step in steps
+        )
 
     def release(self) -> None:
         """Whoever needs the indexes has them by now, or nobody does."""
@@ -75,7 +96,7 @@ def prepare(strategy: str, trees: Sequence[JoinTree], roots: Sequence[Node]) -> 
     }
     if sum(each.unfilled(keys) for each, keys in needs.values()) <= _AT_ONCE:
         return None
-    return Preparation(strategy, list(needs.values()))
+    return Preparation(strategy, list(needs.values()), trees)
 
 
 def needed_indexes(tree: JoinTree, root: Node, same_inputs: bool = False) -> Iterator[Need]:

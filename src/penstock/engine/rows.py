@@ -8,6 +8,7 @@ moves a row to another number, so :meth:`truncate` can take back what a failed p
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ DEATH = 1
 SMALLEST = 64
 _SMALL = 1024
 """A ring of fewer rows is copied in microseconds."""
+_GENERATIONS = itertools.count()
 
 
 @dataclass(slots=True)
@@ -66,6 +68,8 @@ class Rows:
         self.tail = 0
         self.head = 0
         self.low = 0
+        self.generation = next(_GENERATIONS)
+        """Another number whenever a column or an index has come, gone or moved; no other ring's."""
         self.columns: list[NDArray[Any]] = []
         self.indexes: list[HashIndex] = []
         self.pins = 0
@@ -101,11 +105,13 @@ class Rows:
 
     def add_column(self, dtype: Any) -> int:
         """A new column, zero in all rows; its number."""
+        self.generation = next(_GENERATIONS)
         self.columns.append(np.zeros(self.capacity, dtype))
         return len(self.columns) - 1
 
     def add_index(self) -> HashIndex:
         """A new index, in which no row has been entered yet."""
+        self.generation = next(_GENERATIONS)
         index = HashIndex.of(self.capacity)
         index.stop = self.tail
         self.indexes.append(index)
@@ -125,6 +131,7 @@ class Rows:
 
     def drop_index(self, index: HashIndex) -> None:
         """Do without ``index`` from now on."""
+        self.generation = next(_GENERATIONS)
         self.indexes = [each for each in self.indexes if each is not index]
 
     def has_room(self, count: int) -> bool:
@@ -286,6 +293,7 @@ class Rows:
 
     def _adopt(self, capacity: int, parts: list[NDArray[Any]]) -> None:
         """Let columns and indexes, all still empty, live in new memory."""
+        self.generation = next(_GENERATIONS)
         self.capacity = capacity
         self.mask = capacity - 1
         self._swept = self.head
@@ -316,7 +324,8 @@ class Rows:
             )
 
 
-_ACTIVE = np.empty((2, 2 * probe.GROUP), np.int64)
+ACTIVE = np.empty((2, 2 * probe.GROUP), np.int64)
+"""Working space of probes, which run one at a time."""
 
 
 def probe_all(
@@ -350,7 +359,7 @@ def probe_all(
             rows.low,
             rows.head - 1,
             bound,
-            _ACTIVE,
+            ACTIVE,
             out,
         )
         if count < room:
@@ -376,7 +385,7 @@ def probe_keys(
             rows.head - 1,
             bound,
             offset,
-            _ACTIVE,
+            ACTIVE,
             out,
         )
         if count < room:
@@ -395,7 +404,7 @@ def exists(keys: Int64s, rows: Rows, index: HashIndex, found: NDArray[np.bool_])
         rows.mask,
         rows.low,
         rows.head - 1,
-        _ACTIVE,
+        ACTIVE,
         found,
     )
     return number

@@ -53,6 +53,7 @@ class Point:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cases", type=int, default=30, help="queries and plans (default: 30)")
     parser.add_argument("--rounds", type=int, default=3, help="runs; the least CPU counts (3)")
+    parser.add_argument("--feedback", default="off", help="off, jit or bloom (default: off)")
     parser.add_argument("--seed", type=int, default=1)
 
 
@@ -60,10 +61,12 @@ def run(options: argparse.Namespace) -> None:
     from penstock.engine.calibration import calibrate
 
     costs = calibrate()
-    points = [check(options.seed, number, costs) for number in range(options.cases)]
+    points = [
+        check(options.seed, number, costs, options.feedback) for number in range(options.cases)
+    ]
     for _ in range(options.rounds - 1):
         for number, point in enumerate(points):
-            again = check(options.seed, number, costs)
+            again = check(options.seed, number, costs, options.feedback)
             if again.measured_cpu < point.measured_cpu:
                 points[number] = again
     print(heading("model", options.seed))
@@ -96,7 +99,7 @@ def run(options: argparse.Namespace) -> None:
         )
 
 
-def check(seed: int, number: int, costs: UnitCosts) -> Point:
+def check(seed: int, number: int, costs: UnitCosts, feedback: str = "off") -> Point:
     """Predict and measure one random case."""
     chance = random.Random(f"{seed} {number}")
     count = chance.randint(3, 5)
@@ -125,6 +128,7 @@ def check(seed: int, number: int, costs: UnitCosts) -> Point:
         uniform_batches(rates, values, seconds, number, PUSHES),
         2 * window,
         PUSHES,
+        feedback=feedback,
     )
     return Point(
         problem.outline(chosen),

@@ -66,13 +66,14 @@ def run_plan(
     filled: int,
     slices: int = 1,
     join: str = "hash",
+    feedback: str = "jit",
     clock: Callable[[], float] = time.process_time,
 ) -> Measured:
     """Run ``plan``; the clock starts after ``filled`` seconds of event time."""
     threads = pa.cpu_count()
     pa.set_cpu_count(1)
     try:
-        engine = penstock.Engine(query, plan=plan, join=join)
+        engine = penstock.Engine(query, plan=plan, join=join, feedback=feedback)
         spent, counted, results, most, rows = 0.0, 0, 0, 0, 0
         for number, batch in enumerate(batches):
             start = clock()

@@ -19,6 +19,11 @@ and the plan stays. But hiring skis first is a waste when streams do change for 
 trust that things stay as they are for a while, ``trust · W`` seconds: more after a change that has
 repaid its cost before the next one, half after one that has not.
 
+**Which rival.** Several plans may be about equally good, and one of them much dearer to get to than
+another. Of the plans that are clearly better, up to :data:`RIVALS` with the least CPU, the rival is
+the one that costs least over a window with the change paid. That is for up to :data:`SMALL`
+streams; beyond, it is the plan with the least CPU.
+
 **Enough.** A gain below :data:`WORTHWHILE` of the present cost is not worth a change: estimates are
 not better than that.
 
@@ -40,10 +45,11 @@ from typing import Any, Literal
 from penstock.plan.notation import read, write
 from penstock.plan.plan import Plan
 from penstock.planning.block import Cost
+from penstock.planning.jtree_finder import jtree_finder
 from penstock.planning.limits import Limits
 from penstock.planning.migration_cost import migration_cost
 from penstock.planning.planner import decide
-from penstock.planning.problem import Problem
+from penstock.planning.problem import Candidate, Problem
 from penstock.planning.verdict import Choice, Refusal, Verdict, is_qualified, overrun
 from penstock.planning.written_cost import written_cost
 
@@ -60,6 +66,8 @@ MOST_TRUST = 1.0
 LEAST_TRUST = 1 / 64
 RIVALS = 4
 """So many plans have credit; of more, those with the least lose it."""
+SMALL = 4
+"""Streams of a block of which all plans are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,11 @@ class Decision:
     def gain(self) -> float:
         """CPU seconds per second."""
         return self.cpu - self.rival_cpu
+
+    @property
+    def shortfall(self) -> float:
+        """CPU seconds that the rival has yet to save before the change to it is repaid."""
+        return self.cost - self.credit - self.gain * self.horizon
 
     @property
     def runs(self) -> str:
@@ -150,6 +163,8 @@ def look(
     within = is_qualified(here, limits)
     verdict = best_plan(problem, _with_room(limits) if within else limits)
     candidate = verdict.candidate if isinstance(verdict, Choice) else verdict.nearest
+    if within and isinstance(verdict, Choice):
+        candidate = _least_with_change(problem, plan, here, _with_room(limits)) or candidate
     rival, there = problem.plan_of(candidate), candidate.cost
     outline = problem.outline(candidate)
     nothing_better = within and isinstance(verdict, Refusal)
@@ -201,6 +216,24 @@ def best_plan(problem: Problem, limits: Limits) -> Verdict:
     return verdict if limits.cpu is None else decide(problem, limits)
 
 
+def _least_with_change(
+    problem: Problem, plan: Plan, here: Cost, limits: Limits
+) -> Candidate | None:
+    """Of the plans clearly better than ``plan``, the one that costs least over a window, with the
+    change to it; None if there is none or if they are too many."""
+    if any(len(block.windows) > SMALL for block in problem.blocks):
+        return None
+    enough = (1 - WORTHWHILE) * here.cpu
+    better = [c for c in jtree_finder(problem, limits, keep="all") if c.cost.cpu <= enough]
+    window = longest_window(problem)
+
+    def total(candidate: Candidate) -> float:
+        change = migration_cost(problem, plan, problem.plan_of(candidate))
+        return candidate.cost.cpu * window + change
+
+    return min(better[:RIVALS], key=total, default=None)
+
+
 def _with_room(limits: Limits) -> Limits:
     return Limits(
         None if limits.cpu is None else limits.cpu * ROOM,
@@ -235,7 +268,7 @@ def _decided(
         return replace(decision, action="migrate", reason=f"it is over the limit of {over}")
     if decision.gain < WORTHWHILE * here.cpu:
         return replace(decision, reason="there is too little to gain")
-    if decision.credit + decision.gain * decision.horizon < decision.cost:
+    if decision.shortfall > 0:
         return replace(decision, reason=NOT_YET)
     return replace(decision, action="migrate", reason="the gain repays the change")
 

@@ -1,9 +1,12 @@
 """What it costs to go from one plan to another: CPU seconds, once.
 
 A state that both plans have is carried over. Another has to be made of the windows: |S_V|
-combinations, which are joined and stored. With JISC that is done on demand: only what is asked for
-while it lives. A combination over V that has p partners in an input U of the same join on average,
-p = |S_VU| / |S_V|, is asked for with the chance 1 − exp(−p).
+combinations, which are joined and stored. These are made of the rows that are *alive now*: when
+streams have just changed, such pairs may match far more often than new ones do
+(:attr:`~penstock.planning.statistics.Statistics.past`), and a plan that is good from now on can be
+dear to get to. With JISC they are made on demand, row by row of the stream x in V whose column is
+asked for. A row of x that has p partners in an input U of the same join on average,
+p = |S_xU| / |S_x|, is asked for with the chance 1 − exp(−p); if no predicate links U, all are.
 
 What stays may need an index that it did not have, which takes an insertion per row. And a change
 has a price of its own, however small the windows are.
@@ -14,6 +17,7 @@ from __future__ import annotations
 import math
 
 from penstock.plan.plan import Plan
+from penstock.planning.bits import bits_of
 from penstock.planning.block import Block
 from penstock.planning.problem import Problem
 from penstock.planning.shape import Shape, joins_of
@@ -41,7 +45,7 @@ def _of_block(block: Block, old: Shape, new: Shape) -> float:
     had, needed = _indexes(block, old), _indexes(block, new)
     total = 0.0
     for mask, keys in needed.items():
-        rows = block.share_made(mask) * block.cardinality.size(mask)
+        rows = block.share_made(mask) * block.alive(mask)
         if mask in had:
             total += len(keys - had[mask]) * rows * costs.index
         else:
@@ -54,10 +58,16 @@ def _of_block(block: Block, old: Shape, new: Shape) -> float:
 def _asked(block: Block, shape: Shape, mask: int) -> float:
     """The share of the combinations over ``mask`` that somebody asks for."""
     size = block.cardinality.size
-    here = size(mask)
     parts = next(node.parts for node in joins_of(shape) if mask in node.parts)
-    partners = max(size(mask | other) / here for other in parts if other != mask) if here else 0.0
-    return -math.expm1(-partners)
+    most = 0.0
+    for other in parts:
+        if other == mask:
+            continue
+        rows = [1 << i for i in bits_of(mask) if block.is_linked(1 << i, other)]
+        if not rows:
+            return 1.0
+        most = max(most, *(size(row | other) / size(row) for row in rows if size(row)), 0.0)
+    return -math.expm1(-most)
 
 
 def _indexes(block: Block, shape: Shape) -> dict[int, set[int]]:

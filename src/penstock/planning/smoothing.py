@@ -34,6 +34,7 @@ def smoothed(before: Statistics | None, now: Statistics, weight: float) -> Stati
         now.costs,
         now.pushes,
         now.horizon,
+        now.past,
     )
 
 

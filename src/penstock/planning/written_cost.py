@@ -31,7 +31,7 @@ def _wasted(block: Block, root: Node) -> float:
     total = 0.0
     for node in walk(root):
         if isinstance(node, Join) and len(node.inputs) > 2 and node.orders:
-            masks = [_mask(block, each) for each in node.inputs]
+            masks = [block.mask_of(each.streams) for each in node.inputs]
             best = probe_orders(block, tuple(sorted(masks, key=lambda mask: mask & -mask))).cpu
             total += max(0.0, _probing(block, masks, node.orders) - best)
     return total
@@ -53,7 +53,3 @@ def _probing(block: Block, parts: Sequence[int], orders: Sequence[Sequence[int]]
         spent -= size(done) * costs.join * (1 - block.share_made(done))
         cpu += block.cardinality.turnover(part) * spent
     return cpu
-
-
-def _mask(block: Block, node: Node) -> int:
-    return sum(1 << block.names.index(stream) for stream in node.streams)

@@ -43,12 +43,17 @@ def shorten(deaths: Int64s, rows: Int64s, leaf_deaths: Int64s, mask: int, tail: 
         deaths[i] = min(deaths[i], death)
 
 
+@njit(cache=True, inline="always")
+def mixed(hashed: int, value: int) -> np.int64:
+    """``value`` folded into a hash: splitmix64's finaliser after each column."""
+    h = (np.uint64(hashed) + np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(value)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.int64(h ^ (h >> np.uint64(31)))
+
+
 @njit(cache=True)
 def mix_into(hashes: Int64s, column: Int64s, mask: int, rows: Int64s) -> None:
-    """Fold ``column[rows]`` into ``hashes`` (splitmix64's finaliser after each column)."""
+    """Fold ``column[rows]`` into ``hashes``."""
     for i in range(rows.shape[0]):
-        h = np.uint64(hashes[i]) + np.uint64(0x9E3779B97F4A7C15)
-        h ^= np.uint64(column[rows[i] & mask])
-        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        hashes[i] = np.int64(h ^ (h >> np.uint64(31)))
+        hashes[i] = mixed(hashes[i], column[rows[i] & mask])

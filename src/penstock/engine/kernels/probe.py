@@ -207,10 +207,10 @@ def live_together(
 ) -> None:
     """Bring births up and deaths down to those of ``rows``; a row below the tail is gone."""
     for i in range(rows.shape[0]):
-        s = rows[i]
+        s = rows[np.uint64(i)]
         slot = np.uint64(s & mask)
-        births[i] = max(births[i], row_births[slot])
-        deaths[i] = min(deaths[i], row_deaths[slot] if s >= tail else GONE)
+        births[np.uint64(i)] = max(births[np.uint64(i)], row_births[slot])
+        deaths[np.uint64(i)] = min(deaths[np.uint64(i)], row_deaths[slot] if s >= tail else GONE)
 
 
 @njit(cache=True)
@@ -225,10 +225,12 @@ def live_together_for(
 ) -> None:
     """As :func:`live_together`, of rows that live for ``span``: their deaths are not looked up."""
     for i in range(rows.shape[0]):
-        s = rows[i]
+        s = rows[np.uint64(i)]
         birth = row_births[np.uint64(s & mask)]
-        births[i] = max(births[i], birth)
-        deaths[i] = min(deaths[i], death_after(birth, span) if s >= tail else GONE)
+        births[np.uint64(i)] = max(births[np.uint64(i)], birth)
+        deaths[np.uint64(i)] = min(
+            deaths[np.uint64(i)], death_after(birth, span) if s >= tail else GONE
+        )
 
 
 EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL = range(6)

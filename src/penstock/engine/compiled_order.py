@@ -1,0 +1,201 @@
+"""A probe order as one compiled call, for joins by keys alone.
+
+Step by step, a probe order costs some twenty calls into compiled code and as many arrays, however
+few rows there are. Here the order is written down once as a table of addresses and places
+(:mod:`penstock.engine.kernels.probe_order`), anew whenever a ring has moved, and a push fills in
+what has changed: where rows begin and end. Answers, their order and what is counted are those of
+the steps.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.composite_state import CompositeState
+from penstock.engine.composites import Composites
+from penstock.engine.join_step import JoinStep
+from penstock.engine.kernels import probe_order as kernel
+from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.rows import ACTIVE
+from penstock.engine.wiring import Condition, KeyColumn
+
+Int64s = NDArray[np.int64]
+
+_ASKEW = 40
+"""Columns that are a power of two apart compete for the same places of a cache."""
+_FEWEST = (1 << 12) + _ASKEW
+_MOST = 1 << 19
+"""Room for more combinations than that is given back at once."""
+
+
+class _Workspace(threading.local):
+    """Room for what an order makes on its way; every thread has its own."""
+
+    def __init__(self) -> None:
+        self.room = 0
+        self.reserve(_FEWEST)
+
+    def reserve(self, room: int) -> None:
+        """Make room for ``room`` combinations."""
+        self.room = room
+        self.keys = np.empty(room, np.int64)
+        self.found = np.empty((2, room), np.int64)
+        self._work: dict[int, NDArray[np.int64]] = {}
+
+    def of(self, width: int) -> NDArray[np.int64]:
+        """Two tables of ``width`` numbers for each combination."""
+        work = self._work.get(width)
+        if work is None:
+            work = self._work[width] = np.empty((2, width, self.room), np.int64)
+        return work
+
+
+_WORKSPACE = _Workspace()
+
+
+class CompiledOrder:
+    """Combinations over ``streams`` go through ``steps``, all of them by keys alone."""
+
+    def __init__(
+        self,
+        streams: Sequence[str],
+        steps: Sequence[JoinStep],
+        leaves: Mapping[str, LeafWindow],
+        dated: bool,
+    ) -> None:
+        """The result is ``dated`` if it leaves the tree."""
+        self._steps = steps
+        self._dated = dated
+        self._given = tuple(streams)
+        self._slots = {stream: slot for slot, stream in enumerate(streams)}
+        for step in steps:
+            target = step.target
+            for stream in _streams_of(target):
+                self._slots[stream] = len(self._slots)
+        self._leaves = [leaves[stream] for stream in self._slots]
+        self._code = np.empty(0, np.int64)
+        self._dates = 0
+        self._generations: list[int] = []
+        # To pack numbers is several times faster than numpy's conversion of a list.
+        packing = struct.Struct(f"={kernel.NOW * len(steps) + len(self._slots)}q")
+        self._put_now = packing.pack_into
+        self._now_in_bytes = bytearray(packing.size)
+        self._now = np.frombuffer(self._now_in_bytes, np.int64)
+        self._tally = np.zeros(2 * len(steps), np.int64)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no target lacks anything that would have to be completed first."""
+        return all(step.target.missing is None for step in self._steps)
+
+    def run(self, batch: Composites, bounds: Sequence[int]) -> tuple[Composites | None, int]:
+        """All combinations of ``batch`` with rows before ``bounds``; how many were the most."""
+        now: list[int] = []
+        generations = [leaf.rows.generation for leaf in self._leaves]
+        for step, bound in zip(self._steps, bounds, strict=True):
+            rows, index = step.target.rows, step.index
+            assert index is not None
+            generations.append(rows.generation)
+            now += (rows.low, rows.head - 1, bound, index.narrow)
+        now += [leaf.rows.tail for leaf in self._leaves]
+        self._put_now(self._now_in_bytes, 0, *now)
+        if generations != self._generations:
+            self._write_down()
+            self._generations = generations
+        count, side = self._call(batch)
+        tally: list[int] = self._tally.tolist()
+        for step, probes, matches in zip(self._steps, tally[::2], tally[1::2], strict=True):
+            step.tally(probes, matches)
+        most = max(tally)
+        if count == 0:
+            return None, most
+        made = side[:, :count].copy()
+        found = dict(zip(self._slots, made, strict=False))
+        if _WORKSPACE.room > _MOST:
+            _WORKSPACE.reserve(_FEWEST)
+        if self._dated:
+            return Composites(found, made[-2], made[-1]), most
+        return Composites.undated(found), most
+
+    def _call(self, batch: Composites) -> tuple[int, NDArray[np.int64]]:
+        """Run the order, with more room if it turns out to be too little."""
+        first, count = batch.first, len(batch)
+        space, steps, width = _WORKSPACE, len(self._steps), len(self._slots) + 2 * self._dated
+        needed = count + 1
+        while True:
+            if needed > space.room:
+                space.reserve((1 << (needed - 1).bit_length()) + _ASKEW)
+            work = space.of(width)
+            if first < 0:
+                for slot, stream in enumerate(self._given):
+                    work[0, slot, :count] = batch.ids[stream]
+            made = kernel.run(
+                self._code,
+                self._now,
+                steps,
+                first,
+                len(self._given),
+                count,
+                self._dates,
+                work,
+                space.keys,
+                space.found,
+                ACTIVE,
+                self._tally,
+            )
+            if made >= 0:
+                return made, work[steps & 1]
+            needed = -made
+
+    def _write_down(self) -> None:
+        """The order as a table of addresses and places."""
+        lists: list[int] = []
+        start = kernel.STEP * len(self._steps)
+        code: list[int] = []
+        for step in self._steps:
+            index, rows = step.index, step.target.rows
+            assert index is not None
+            code += (_address(index.heads), _address(index.entries), index.shift, rows.mask)
+            for part, count in (
+                ([n for key in step.left_keys for n in self._key(key)], len(step.left_keys)),
+                ([n for c in step.narrow_checks for n in self._check(c)], len(step.narrow_checks)),
+                ([n for c in step.wide_checks for n in self._check(c)], len(step.wide_checks)),
+                (columns := _id_columns(step.target), len(columns)),
+            ):
+                code += (start + len(lists), count)
+                lists += part
+        self._dates = start + len(lists) if self._dated else 0
+        for leaf in self._leaves:
+            rows = leaf.rows
+            span = -1 if leaf.fixed_span is None else leaf.fixed_span
+            lists += (_address(rows.births), _address(rows.deaths), span, rows.mask)
+        self._code = np.array([*code, *lists], np.int64)
+
+    def _key(self, key: KeyColumn) -> tuple[int, int, int]:
+        slot = self._slots[key.stream]
+        leaf = self._leaves[slot]
+        return _address(leaf.rows.columns[leaf.key_column(key.position)]), leaf.rows.mask, slot
+
+    def _check(self, check: Condition) -> tuple[int, ...]:
+        return (check.operator, *self._key(check.left), *self._key(check.right))
+
+
+def _streams_of(target: LeafWindow | CompositeState) -> list[str]:
+    if isinstance(target, LeafWindow):
+        return [target.stream.alias]
+    return list(target.id_columns)
+
+
+def _id_columns(target: LeafWindow | CompositeState) -> list[int]:
+    if isinstance(target, LeafWindow):
+        return []
+    return [_address(target.rows.columns[column]) for column in target.id_columns.values()]
+
+
+def _address(array: NDArray[np.int64] | NDArray[np.uint32]) -> int:
+    return array.ctypes.data

@@ -1,0 +1,70 @@
+"""The new rows of a plain batch go into their window in one compiled call.
+
+Written down as a table of addresses whenever a ring has moved or an index has come or gone, as for
+:mod:`penstock.engine.compiled_order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.kernels import window as kernel
+from penstock.engine.rows import HashIndex, Rows
+from penstock.engine.wiring import KeyColumn
+
+Int64s = NDArray[np.int64]
+
+
+class PlainAppend:
+    """Appends to ``rows``, whose key columns stand in ``columns`` before all others."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        columns: Sequence[int],
+        indexes: Mapping[tuple[KeyColumn, ...], HashIndex],
+        span: int | None,
+    ) -> None:
+        self._rows = rows
+        self._columns = columns
+        self._indexes = indexes
+        self._span = -1 if span is None else span
+        self._generation = -1
+        self._whole = 0
+        """How many indexes lack no row. They remain whole, so their number tells which."""
+        self._code = np.empty(0, np.int64)
+        self._hashes = np.empty(0, np.int64)
+
+    def __call__(self, births: Int64s, sources: Int64s) -> Int64s:
+        """Put in rows born at ``births``, with columns from the addresses ``sources``: deaths."""
+        rows, start, count = self._rows, self._rows.head, len(births)
+        whole = [index for index in self._indexes.values() if index.stop == start]
+        if rows.generation != self._generation or len(whole) != self._whole:
+            self._write_down()
+            self._generation, self._whole = rows.generation, len(whole)
+        deaths = np.empty(count, np.int64)
+        if len(self._hashes) < count:
+            self._hashes = np.empty(count, np.int64)
+        wide = kernel.append(self._code, start, rows.tail, births, sources, deaths, self._hashes)
+        rows.head = start + count
+        for number, index in enumerate(whole):
+            index.stop = start + count
+            if wide >> number & 1:
+                index.narrow = False
+        return deaths
+
+    def _write_down(self) -> None:
+        rows = self._rows
+        whole = {keys: index for keys, index in self._indexes.items() if index.stop == rows.head}
+        code = [rows.mask, rows.births.ctypes.data, rows.deaths.ctypes.data, self._span]
+        code += (len(self._columns), len(whole))
+        for number in self._columns:
+            column = rows.columns[number]
+            code += (column.ctypes.data, column.itemsize)
+        for keys, index in whole.items():
+            code += (index.heads.ctypes.data, index.entries.ctypes.data, index.shift)
+            code += (len(keys), *(key.position for key in keys))
+        self._code = np.array(code, np.int64)
