@@ -5,7 +5,8 @@
     python docs/images/draw_page.py [CHROMIUM]
 
 ``page-migration.png`` is a few seconds after another plan was pinned, with windows of a minute for
-all streams: the new state is completed as its keys are asked for. ``page-overload.png`` (dark) and
+all streams: the new state is completed as its keys are asked for. ``page-asleep.png`` is the plan
+before that, with guards that are told to stay, and bids asleep. ``page-overload.png`` (dark) and
 ``page-phone.png`` are of ``penstock demo --embedded --ui --overload defer``, in a surge that the
 budget does not cover.
 """
@@ -45,7 +46,8 @@ STEP = 0.12
 def run_long_windows(page: LivePage) -> None:
     """The demo with windows of a minute or more for all streams."""
     query = penstock.parse(QUERY.replace("[NOW]", "[RANGE 1 MINUTE]"), schemas=SCHEMAS)
-    engine = penstock.Engine(query, plan=FIRST, lateness=LATENESS)
+    feedback = penstock.Feedback(adaptive=False)  # It would step aside: a bid makes one partial.
+    engine = penstock.Engine(query, plan=FIRST, lateness=LATENESS, feedback=feedback)
     house, progress = AuctionHouse(), Progress(engine)
     events = EmbeddedEvents(engine, page)
     while True:
@@ -88,6 +90,7 @@ def draw(program: str) -> None:
         with running(run_long_windows) as address:
             page = opened(browser, address, LAPTOP)
             page.wait_for_timeout(16_000)
+            page.locator("#plan").screenshot(path=FOLDER / "page-asleep.png")
             page.locator("#pin-plan").fill(SECOND)
             page.locator("#pin").click()
             page.locator("#marks button", has_text="plan pinned").click()
