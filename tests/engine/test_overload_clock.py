@@ -87,6 +87,13 @@ def test_no_push_of_a_burst_takes_much_longer_than_it_may(plan: str) -> None:
     assert min(took[5:9]) > 0.05
 
 
+def test_a_first_push_that_is_far_too_large_is_limited_as_well() -> None:
+    """It is all that has piled up, and nothing at all is known."""
+    engine = engine_by_work("shed", "((A B) C)", 0.1)
+    engine.push(next(seconds_of([30_000])))
+    assert 0.05 < work(engine) < 0.2
+
+
 @pytest.mark.parametrize("plan", PLANS)
 def test_what_was_put_off_by_the_clock_is_made_up_for(plan: str) -> None:
     engine, exact = engine_by_work("defer", plan, 0.2), penstock.Engine(query(), plan)
@@ -131,12 +138,12 @@ def test_a_push_made_again_loses_nothing() -> None:
     *before, last = seconds_of([2_000] * 4)
     for each in before:
         engine.push(each)
-    known = engine.metrics()["overload"]
+    known, lost = engine.metrics()["overload"], engine._overload.loss
     engine.push(last, again=True)
     after = engine.metrics()["overload"]
-    assert known["lost"]["results"] > 0
-    for name in ("lost", "skipped", "probes"):
-        assert after[name] == known[name]
+    assert lost.lost > 0
+    assert engine._overload.loss.lost == lost.lost
+    assert (after["skipped"], after["probes"]) == (known["skipped"], known["probes"])
 
 
 def test_the_plan_stays_while_probes_are_owed(monkeypatch: pytest.MonkeyPatch) -> None:

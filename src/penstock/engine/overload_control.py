@@ -182,29 +182,33 @@ class OverloadControl:
         allowed = self._grant.probes
         alone = self._tree.elders is None  # Beside an older plan there is no saving.
         if count and alone:
-            if self._need > allowed and self.option.policy == "defer" and self._tree.missing:
-                self._tree.complete_all()  # Bounds mean nothing while old rows are completed late.
-            if self._is_clocked and self.option.policy == "shed" and self._tree.missing:
-                self._complete_if_there_is_time()
-            may_limit = self.option.policy == "shed" or not self._tree.missing
-            if self._is_clocked and may_limit:
-                if self._need > _ROOM * allowed or not self.budget.cost.is_known:
-                    self._left = Counter(rows)
-                    self._need, self._grant = 0.0, Grant(0.0, 0.0)
-            elif self._need > allowed:
+            may_not_fit = self._need > allowed
+            if self._is_clocked:
+                may_not_fit = self._need > _ROOM * allowed or not self.budget.cost.is_known
+            if may_not_fit and self._tree.missing:
+                self._complete_or_give_up()
+            if may_not_fit and self._is_clocked:
+                self._left = Counter(rows)
+                self._need, self._grant = 0.0, Grant(0.0, 0.0)
+            elif may_not_fit:
                 self._is_rationed = True
                 shares = self._divide(rows, self._need, allowed)
         rationing.begin(shares, (self.option.seed, self._pushes))
 
-    def _complete_if_there_is_time(self) -> None:
-        """Give up what states lack since a restart or a change of plan, if to make it takes long.
+    def _complete_or_give_up(self) -> None:
+        """See to what states lack since a restart or a change of plan, before probes are limited.
 
-        It is made when it is asked for, a key at a time, and no clock can divide that. All of it
-        takes about what it took to probe with all rows of the windows once.
+        Probes that are put off have bounds, which mean nothing while old rows come in late. So
+        under ``defer`` all is made now. Under ``shed`` it is made when it is asked for, a key at a
+        time, which no clock can divide; it takes about what it took to probe with all rows of the
+        windows once, and if there is no time for that, states do without.
         """
-        held = sum(len(leaf.rows) for leaf in self._tree.leaves.values())
-        if held * sum(self.budget.cost.costs) > _ROOM * self.budget.seconds_left:
-            self._thinned += self._tree.give_up_missing()
+        if self.option.policy == "defer":
+            self._tree.complete_all()
+        elif self._is_clocked:
+            held = sum(len(leaf.rows) for leaf in self._tree.leaves.values())
+            if held * sum(self.budget.cost.costs) > _ROOM * self.budget.seconds_left:
+                self._thinned += self._tree.give_up_missing()
 
     @property
     def slice_rows(self) -> int | None:
@@ -230,7 +234,9 @@ class OverloadControl:
         fitting = self.budget.fitting(self._left.total(), self._yield, self._counts.results)
         allowed = need * fitting / max(1.0, need_left)
         shares = None
-        if need > allowed:
+        # At first there is something to load, which looks like dear probes; the clock knows better.
+        is_known = self.budget.cost.is_known or self.budget.share_left < _ROOM
+        if need > allowed and is_known:
             self._is_rationed = True
             if self._tree.missing:
                 self._thinned += self._tree.give_up_missing()
@@ -238,6 +244,7 @@ class OverloadControl:
         rationing.limit(shares)
         self.budget.skip()
         self._need += need
+        allowed = allowed if is_known else max(need, allowed)
         self._grant = Grant(self._grant.probes + allowed, 0.0)
 
     def end_slice(self, arrivals: Mapping[str, Sized]) -> None:

@@ -87,6 +87,11 @@ class ProbeBudget:
         """What is left of the time of this push; negative if it is over."""
         return self._deadline - self._wall_time()
 
+    @property
+    def share_left(self) -> float:
+        """The same as a part of all the time of the push."""
+        return self.seconds_left / self._allowed if self._allowed > 0 else 0.0
+
     def begin(self, rows: int, seconds: float, given: float | None, results: float = 0.0) -> Grant:
         """A push of ``rows`` that takes event time on by ``seconds``; ``given`` by the host.
 
