@@ -24,6 +24,7 @@ from penstock.engine.eddy import EDDIES
 from penstock.engine.feedback import Feedback
 from penstock.engine.join_step import JoinStep
 from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.rows import Rows
 from penstock.query.window import Unbounded
 from penstock.testing.case import Case
 from penstock.testing.compare import assert_same_rows
@@ -282,6 +283,25 @@ def test_migrations(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
         if seed % 2:
             knobs = Knobs(features=CLIQUES, streams=(3, 5), domain=2, tuples=10)
         check(seed, knobs, between=migrate, feedback=feedback)
+
+
+@seeds(110_000)
+def test_rows_that_get_new_numbers_while_states_are_incomplete(
+    start: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows and states are packed as soon as any row is dead."""
+    monkeypatch.setattr(Rows, "is_worth_a_check", lambda rows: len(rows) > 0)
+
+    def pack(rows: Rows, alive: Any) -> bool:
+        if len(alive) < len(rows):
+            rows.keep_only(alive)
+            return True
+        return False
+
+    monkeypatch.setattr(Rows, "pack", pack)
+    for seed in range(start, start + BLOCK, 3):
+        knobs = Knobs(features=CLIQUES, streams=(3, 5), domain=2, tuples=10) if seed % 2 else None
+        check(seed, knobs, between=migrate, feedback="off" if seed % 4 else "jit")
 
 
 @pytest.mark.usefixtures("eager")

@@ -80,6 +80,59 @@ def test_what_is_missing_is_completed_for_the_keys_that_are_asked_for() -> None:
     assert run.push("A", 3) == 2
 
 
+def test_a_state_is_completed_from_the_incomplete_state_below_it() -> None:
+    """Procedure 3: what is made for {A, B, C} stays in {B, C} and serves whoever asks there."""
+    run = Run("(((A B) D) C)", feedback="off")
+    for stream in "ABCD":
+        run.push(stream, *range(10))
+    run.engine.migrate("(((B C) A) D)")
+    lower, upper = run.engine._trees[0].missing
+    run.push("D", 3)
+    assert run.states() == {"{B, C}": 1, "{A, B, C}": 1}
+    run.push("A", 3, 4)
+    assert run.states() == {"{B, C}": 2, "{A, B, C}": 3}
+    run.push("D", 3, 4)
+    assert (lower.completed, upper.completed) == (2, 2)
+
+
+def test_a_value_with_no_partner_goes_no_further_down() -> None:
+    run = Run("(((A B) D) C)", feedback="off")
+    for stream in "BC":
+        run.push(stream, *range(10))
+    run.push("A", 7)
+    run.engine.migrate("(((B C) A) D)")
+    assert run.push("D", *range(10)) == 1
+    assert run.states() == {"{B, C}": 1, "{A, B, C}": 1}
+
+
+def test_the_work_grows_with_the_number_of_incomplete_states() -> None:
+    """Each of the stacked states is completed once for each value, whoever asks for it."""
+    streams = "ABCDEFGH"
+    schemas = dict.fromkeys(streams, SCHEMAS["A"])
+    selected = ", ".join(f"{s}.id AS {s.lower()}" for s in streams)
+    sources = ", ".join(f"{s} [RANGE 60 SECONDS]" for s in streams)
+    equal = " AND ".join(f"A.k = {s}.k" for s in streams[1:])
+    graph = penstock.parse(f"SELECT {selected} FROM {sources} WHERE {equal}", schemas=schemas)
+    engine = penstock.Engine(graph, plan=left_deep(streams), feedback="off")
+    keys = list(range(5))
+    engine.push({s: pa.table([keys, keys, keys], schema=SCHEMAS["A"]) for s in streams})
+    engine.migrate(left_deep(streams[::-1]))
+    missing = list(engine._trees[0].missing)
+    assert len(missing) == 6
+    for number, stream in enumerate(streams):  # From the top of the new plan down.
+        row = pa.table([[100 + number], [100 + number], [2]], schema=SCHEMAS["A"])
+        assert engine.push({stream: row}).num_rows == 2**number
+    assert [each.completed for each in missing] == [1] * 6
+    assert sum(each.probes for each in missing) == 6
+
+
+def left_deep(streams: str) -> str:
+    text = streams[0]
+    for stream in streams[1:]:
+        text = f"({text} {stream})"
+    return text
+
+
 def test_each_row_is_completed_at_most_once() -> None:
     run = Run("((A B) C)", "ABC", feedback="off")
     run.push("A", 1, 1, 2)
@@ -106,6 +159,28 @@ def test_a_state_is_complete_when_the_old_rows_of_a_stream_have_died() -> None:
     assert run.incomplete == set()
 
 
+def test_a_window_may_be_packed_while_something_is_missing() -> None:
+    """Rows of A get new numbers: none of them is newer than the change of plan for that."""
+    graph = penstock.parse(
+        """SELECT A.id AS a, B.id AS b, C.id AS c, D.id AS d
+        FROM A [PARTITION BY p ROWS 1], B [ROWS 500], C [ROWS 500], D [ROWS 500]
+        WHERE A.k = B.k AND A.k = C.k AND A.k = D.k""",
+        schemas={**SCHEMAS, "A": SCHEMAS["A"].append(pa.field("p", pa.int64()))},
+    )
+    engine = penstock.Engine(graph, plan="(((A B) C) D)", feedback="off")
+    rows = {s: pa.table([[0, 1], [0, 1], [1, 2]], schema=SCHEMAS[s]) for s in "BCD"}
+    a = pa.table([[0, 1], [0, 1], [1, 2], [1, 2]], schema=graph.streams[0].schema)
+    engine.push({"A": a, **rows})
+    engine.migrate("(((A B) D) C)")
+    assert engine._trees[0].missing
+    for number in range(2, 1000, 10):  # All in one partition, and of no value that matters.
+        ids = list(range(number, number + 10))
+        columns = [ids, ids, [9] * 10, [3] * 10]
+        engine.push({"A": pa.table(columns, schema=graph.streams[0].schema)})
+    assert len(engine._trees[0].leaves["A"].rows) < 500
+    assert engine.push({"C": rows["C"].slice(1)}).num_rows == 1
+
+
 def test_overlapped_transitions() -> None:
     """Figure 4: a second transition while states of the first are incomplete."""
     run = Run("(((A B) C) D)", feedback="off")
@@ -116,6 +191,23 @@ def test_overlapped_transitions() -> None:
     run.engine.migrate("(((C D) B) A)")
     run.push("B", 1, 2)
     run.engine.migrate("(((B C) D) A)")
+    for stream in STREAMS:
+        run.push(stream, 1, 2, 3)
+
+
+def test_a_complete_state_above_an_incomplete_one_is_carried_over_again() -> None:
+    """Figure 3d: {A, B, C} is complete though {B, C} below it is not, and stays so."""
+    run = Run("(((A B) C) D)", feedback="off")
+    for stream in STREAMS:
+        run.push(stream, *range(6))
+    run.engine.migrate("(((B C) A) D)")
+    assert run.incomplete == {"{B, C}"}
+    run.push("B", 1)
+    run.push("A", 2, 3)
+    before = run.states()["{A, B, C}"]
+    run.engine.migrate("(((A C) B) D)")
+    assert run.incomplete == {"{A, C}"}
+    assert run.states()["{A, B, C}"] == before
     for stream in STREAMS:
         run.push(stream, 1, 2, 3)
 

@@ -77,6 +77,24 @@ def test_moving_state_waits_for_nothing() -> None:
     run.push(10)
 
 
+def test_small_pushes_over_long_windows_are_not_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if no index is missing, what is needed and the new plan are each a step of their own."""
+    monkeypatch.setattr(preparation, "_AT_ONCE", 1_000)
+    run = Run(feedback="off")
+    run.push(400)
+    run.push(1)
+    run.engine.migrate("(C (A B))")
+    seen = []
+    for _ in range(4):
+        seen.append(run.running)
+        run.push(1)
+    assert seen == [OLD, OLD, "(C (A B))", "(C (A B))"]
+    run.push(100)
+    run.engine.migrate(OLD)  # A push of many rows is held up by nothing.
+    assert run.running == OLD
+    run.push(1)
+
+
 def test_a_window_that_becomes_empty_meanwhile() -> None:
     run = Run(feedback="off")
     run.push(200)

@@ -429,6 +429,8 @@ def test_verdicts_on_jisc() -> None:
         assert jisc.frequency_verdict([row]).standing == jisc.stage_verdict([worse, row]).standing
         return jisc.stage_verdict([worse, row]).standing
 
+    alone: Row = {"joins": 9, "jisc s": 2.0, "parallel-track s": 1, "cacq s": 1, "unchanged s": 1.5}
+    assert "no transition, 0.75×" in jisc.stage_verdict([alone]).measured
     assert stage(2.0, 2.0) == "holds"
     assert stage(2.0, 0.5) == "holds in part"
     assert stage(0.5, 0.5) == "does not hold"

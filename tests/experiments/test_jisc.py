@@ -42,6 +42,7 @@ def test_best_and_worst_case_are_what_they_are_called() -> None:
 def test_a_migration_stage_has_ratios_of_what_was_spent(case: figures.Case) -> None:
     row = figures.migration_stage(SMALL, case, seed=1)
     assert row["joins"] == 3
+    assert row["unchanged s"] > 0
     assert row["cacq / jisc"] == row["cacq s"] / row["jisc s"] > 0
     assert row["parallel-track / jisc"] == row["parallel-track s"] / row["jisc s"] > 0
 
@@ -78,6 +79,8 @@ def test_verdicts_read_the_rows() -> None:
         assert verdict(good).holds
         assert not verdict(bad).holds
         assert "0.80 times" in verdict(bad).measured
+    priced = [{**good[0], "parallel-track s": 3.0, "unchanged s": 2.0}]
+    assert "1.50 to 1.50 times the old plan" in figures.verdict_8(priced).measured
     normal = [
         {"strategy": "jisc", "of jisc": 1.0},
         {"strategy": "symmetric hash join", "of jisc": 0.99},

@@ -82,7 +82,7 @@ class CompiledOrder:
         self._dates = 0
         self._generations: list[int] = []
         # To pack numbers is several times faster than numpy's conversion of a list.
-        packing = struct.Struct(f"={kernel.NOW * len(steps) + len(self._slots)}q")
+        packing = struct.Struct(f"={kernel.NOW * len(steps) + 2 * len(self._slots)}q")
         self._put_now = packing.pack_into
         self._now_in_bytes = bytearray(packing.size)
         self._now = np.frombuffer(self._now_in_bytes, np.int64)
@@ -103,6 +103,7 @@ class CompiledOrder:
             generations.append(rows.generation)
             now += (rows.low, rows.head - 1, bound, index.narrow)
         now += [leaf.rows.tail for leaf in self._leaves]
+        now += [leaf.rows.low for leaf in self._leaves]
         self._put_now(self._now_in_bytes, 0, *now)
         if generations != self._generations:
             self._write_down()

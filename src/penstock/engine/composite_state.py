@@ -19,7 +19,7 @@ from penstock.engine.composites import Composites
 from penstock.engine.indexed_rows import IndexedRows
 from penstock.engine.kernels import pairs, ring
 from penstock.engine.leaf_window import LeafWindow, date
-from penstock.engine.rows import Rows
+from penstock.engine.rows import SMALLEST, Rows
 from penstock.engine.wiring import KeyColumn
 from penstock.plan.stream_set import StreamSet
 
@@ -57,8 +57,9 @@ class CompositeState(IndexedRows):
         If there is one index, ``keys`` may be its keys, when they are known already.
         """
         rows, start, count = self.rows, self.rows.head, len(next(iter(ids.values())))
-        # While both windows fill, their combinations become more with the square of the time.
-        rows.reserve(count, 2 * (len(rows) + count))
+        if not rows.has_room(count):
+            self._grow(count)
+        rows.reserve(count)
         for alias, column in self.id_columns.items():
             rows.put(column, start, ids[alias])
         whole = [each for each, index in self._indexes.items() if index.stop == start]
@@ -70,9 +71,38 @@ class CompositeState(IndexedRows):
         for each, entered in zip(whole, values, strict=True):
             rows.insert(self._indexes[each], start, entered)
 
+    def _grow(self, count: int) -> None:
+        """Make room for ``count`` more rows, and those that may follow."""
+        needed = len(self.rows) + count
+        # While both windows fill, their combinations become more with the square of the time; and
+        # half of the rows of a full state are dead as a rule.
+        share = 1.0 if self.missing is None else self.missing.share_there
+        self.rows.reserve(count, int(2 * needed / share))
+
     def resolve(self, rows: Int64s) -> dict[str, Int64s]:
         """The leaf rows that the composites in ``rows`` are made of."""
         return {alias: self.rows.take(column, rows) for alias, column in self.id_columns.items()}
+
+    def resolve_whole(self, rows: Int64s) -> tuple[dict[str, Int64s], Int64s | None]:
+        """The same for those of which no part is hidden in its leaf, and their positions among
+        ``rows``; None if these are all.
+
+        A composite of many streams dies long before it is cleared away. Whoever joined it would
+        make more that is dead, and so on with every join above.
+        """
+        count = len(rows)
+        whole, hidden = np.ones(count, np.bool_), 0
+        ids = {}
+        for alias, column in self.id_columns.items():
+            ids[alias] = np.empty(count, np.int64)
+            low = self._leaves[alias].rows.low
+            hidden += ring.take_since(
+                self.rows.columns[column], self.rows.mask, rows, low, ids[alias], whole
+            )
+        if hidden == 0:
+            return ids, None
+        positions = np.flatnonzero(whole)
+        return {alias: ring.pick(each, positions) for alias, each in ids.items()}, positions
 
     def visible(self, bound: int) -> Int64s:
         """The rows that a probe up to ``bound`` may see."""
@@ -104,15 +134,16 @@ class CompositeState(IndexedRows):
 
     def _first_whole(self, row: int, lowest: Mapping[str, int]) -> int:
         """The first row from ``row`` on with no id below ``lowest``."""
-        rows = self.rows
-        while True:
-            start = row
+        rows, size = self.rows, SMALLEST
+        while row < rows.head:
+            whole = np.ones(min(size, rows.head - row), np.bool_)
             for alias, column in self.id_columns.items():
-                row = ring.first_alive(
-                    rows.columns[column], rows.mask, row, rows.head, lowest[alias]
-                )
-            if row == start:
-                return row
+                ring.clear_below(rows.columns[column], rows.mask, row, lowest[alias], whole)
+            first = int(whole.argmax())
+            if whole[first]:
+                return row + first
+            row, size = row + len(whole), 2 * size
+        return row
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
         """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``; -1 where it is gone."""

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.clock import END
-from penstock.engine.rows import Rows
+from penstock.engine.rows import Follower, Rows
 from penstock.plan.stream_set import StreamSet
 
 Int64s = NDArray[np.int64]
@@ -75,7 +75,7 @@ class Debt:
 
     def __init__(self) -> None:
         self._owed: dict[StreamSet, tuple[Owed, ...]] = {}
-        self._watched: list[Rows] = []
+        self._watched: list[tuple[Rows, Follower]] = []
 
     def __len__(self) -> int:
         return sum(len(each) for owed in self._owed.values() for each in owed)
@@ -161,17 +161,18 @@ class Debt:
         ``inputs`` has for every input its rows, the streams of the join that it feeds, and its
         place among the inputs of that join.
         """
-        wanted = [rows for rows, _, _ in inputs.values()] if self else []
-        for rows in self._watched:
-            rows.on_pack = None
-        self._watched = wanted
+        for rows, follower in self._watched:
+            rows.followers.remove(follower)
+        self._watched = []
         siblings: dict[StreamSet, list[StreamSet]] = {}
         for origin, (_, join, _) in inputs.items():
             siblings.setdefault(join, []).append(origin)
-        if wanted:
+        if self:
             for origin, (rows, join, place) in inputs.items():
                 others = [each for each in siblings[join] if each != origin]
-                rows.on_pack = partial(self._packed, origin, others, place)
+                follower = partial(self._packed, origin, others, place)
+                rows.followers.append(follower)
+                self._watched.append((rows, follower))
 
     def _packed(
         self, origin: StreamSet, others: list[StreamSet], place: int, kept: Int64s, first: int

@@ -103,6 +103,8 @@ class Engine:
             plan = self._planned(statistics)
         self._eddy = Eddy.of(plan)
         self._preparation: Preparation | None = None
+        self._latest = 0
+        """Rows of the latest push."""
         self._plan = _plan_for(query, plan)
         self._lateness = (self.options.lateness or 0) * query.ticks_per_millisecond
         self._strict = self.options.lateness is not None and not self._by_rows
@@ -258,8 +260,9 @@ class Engine:
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
         table = self._process(taken, clock, seen, clock.now, probes)
+        self._latest = sum(taken.seen.values())
         if not self.owes:  # Another plan would have to make all owed probes at once.
-            self._go_on_changing(sum(map(len, taken.rows.values())), sum(taken.seen.values()))
+            self._go_on_changing(sum(map(len, taken.rows.values())), self._latest)
         self._counters.seconds += Stopwatch.clock() - began
         self._broken = False
         return table
@@ -313,7 +316,6 @@ class Engine:
     def change_plan(self, plan: str | Plan, strategy: str = "jisc") -> None:
         """What :meth:`migrate` does, for the controller: nothing is pinned or noted."""
         check_strategy(strategy, self._trees)
-        self._catch_up()
         self._plan = _plan_for(self.query, plan)
         self._plan_since = self.seconds
         self._eddy = Eddy.of(plan)
@@ -325,17 +327,20 @@ class Engine:
             self._preparation.release()
             self._preparation = None
         if strategy != "moving-state":
-            self._preparation = prepare(strategy, self._trees, self._roots())
+            self._preparation = prepare(strategy, self._trees, self._roots(), self._latest)
         if self._preparation is None:
+            self._catch_up()
             self._change(strategy)
 
     def _prepare(self, preparation: Preparation, rows: int) -> None:
-        """A push of ``rows`` is done: go on preparing, and go over if nothing is left to do."""
-        if preparation.fill(rows):
+        """A push of ``rows`` is done: go on preparing, or go over if nothing is left to do."""
+        if preparation.is_done:
             self._catch_up()
             self._change(preparation.strategy)
             preparation.release()
             self._preparation = None
+        else:
+            preparation.fill(rows)
 
     def _change(self, strategy: str) -> None:
         change = STRATEGIES.get(strategy, reroute)

@@ -64,7 +64,7 @@ class JoinOperator:
         self._compiled: list[CompiledOrder | None] = []
         """The orders that need no lifespans on the way."""
         self.reroute(node, inputs)
-        self._brief = min(leaves[stream].span for stream in self.streams) // 4
+        self._brief = min(leaves[stream].span for stream in self.streams) // (2 * len(self.streams))
 
     def reroute(self, node: Join, inputs: Sequence[Input]) -> None:
         """Probe in the orders of ``node`` from now on: the same join in all other respects."""
@@ -154,14 +154,13 @@ class JoinOperator:
         return result
 
     def together(self, made: list[Composites]) -> Composites:
-        """All that was made: results of the query dated, what is stored as it is."""
+        """All that was made: results of the query dated, what is stored if it happens to be."""
         if not made:
             return none_of(sorted(self.streams))
-        if self.state is not None:
-            return concatenate([Composites.undated(part.ids) for part in made])
         if all(part.dated for part in made):
             return concatenate(made)
-        return self._dated(concatenate([Composites.undated(part.ids) for part in made]).ids)
+        undated = concatenate([Composites.undated(part.ids) for part in made])
+        return undated if self.state is not None else self._dated(undated.ids)
 
     def _probe(
         self,

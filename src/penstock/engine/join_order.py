@@ -11,6 +11,8 @@ from penstock.plan.stream_set import StreamSet
 
 def probe_order(position: int, inputs: Sequence[StreamSet], wiring: Wiring) -> tuple[int, ...]:
     """An order that visits linked inputs first: by hash if possible, else by a condition."""
+    if len(inputs) == 2:
+        return (1 - position,)
     together = inputs[position]
     left = [i for i in range(len(inputs)) if i != position]
     order = []

@@ -7,7 +7,7 @@ block. Then come the conditions that the probe did not check, and the residual p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +27,7 @@ from penstock.query.expression import Column
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Gap = tuple[int, int]
+Among = Callable[[Int64s], Bools]
 Input = LeafWindow | CompositeState
 Algorithm = Literal["hash", "nested-loops"]
 
@@ -104,19 +105,17 @@ class JoinStep:
             return self.narrow_checks
         return self.wide_checks
 
-    def apply(
-        self, left: Composites, bound: int, without: tuple[int, Bools] | None = None
-    ) -> Composites:
+    def apply(self, left: Composites, bound: int, among: Among | None = None) -> Composites:
         """All matches of ``left`` with the rows of the target before ``bound``.
 
-        Rows that are set in ``without``, counted from its first, do not count.
+        With ``among``, only such rows count, and the target has been completed already.
         """
         self._counts[self._probes] += len(left)
-        gap = self._complete(left.ids, bound)
+        gap = self._complete(left.ids, bound) if among is None else None
         if self.index is not None:
-            found = self._hash(left, bound, gap, without)
+            found = self._hash(left, bound, gap, among)
         else:
-            found = self._try_all(left, bound, gap, without)
+            found = self._try_all(left, bound, gap, among)
         self._counts[self._matches] += len(found)
         return found
 
@@ -128,18 +127,30 @@ class JoinStep:
         missing = self.target.missing
         if missing is None:
             return None
+        self.complete(ids)
+        return missing.gap(bound)
+
+    def complete(self, ids: Mapping[str, Int64s]) -> None:
+        """Complete what the target lacks of what ``ids`` are going to ask for."""
+        missing = self.target.missing
+        if missing is None:
+            return
         if self.left_keys:
             missing.complete(self._right_keys, key_values(self.left_keys[:1], ids, self._leaves))
         else:
             missing.complete_all()
-        return missing.gap(bound)
+
+    def get_ready_to_complete(self) -> None:
+        """Take over the indexes that completing the target will use."""
+        if self._right_keys and self.target.missing is not None:
+            self.target.missing.get_ready(self._right_keys)
 
     def _hash(
         self,
         left: Composites,
         bound: int,
         gap: Gap | None,
-        without: tuple[int, Bools] | None,
+        among: Among | None,
     ) -> Composites:
         rows, index = self.target.rows, self.index
         assert index is not None
@@ -151,14 +162,14 @@ class JoinStep:
                 keys, left.births, left.deaths, rows, index, bound, expected
             )
             self._learn(len(at), len(left))
-            if without is not None:
-                keep = _outside(row, gap, without)
+            if among is not None:
+                keep = among(row)
                 at, row, births, deaths = at[keep], row[keep], births[keep], deaths[keep]
             return self._finish(left, at, row, births, deaths)
         at, row = probe_keys(keys, rows, index, bound, expected)
         self._learn(len(at), len(left))
-        if gap is not None or without is not None:
-            keep = _outside(row, gap, without)
+        if gap is not None or among is not None:
+            keep = _counting(row, gap, among)
             at, row = at[keep], row[keep]
         return self._finish(left, at, row)
 
@@ -170,14 +181,17 @@ class JoinStep:
         """Whether :meth:`extend` may stand for :meth:`apply`."""
         return self.hashed and self._residual is None
 
-    def extend(self, ids: Mapping[str, Int64s], bound: int) -> dict[str, Int64s]:
+    def extend(
+        self, ids: Mapping[str, Int64s], bound: int, among: Among | None = None
+    ) -> dict[str, Int64s]:
         """All combinations of ``ids`` with rows before ``bound`` that pass every comparison.
 
-        Lifespans are not looked at: the caller tests them when the combination is complete.
+        ``among`` is as for :meth:`apply`. Lifespans are not looked at: the caller tests them when
+        the combination is complete.
         """
         index = self.index
         assert index is not None
-        gap = self._complete(ids, bound)
+        gap = self._complete(ids, bound) if among is None else None
         keys, run = key_values(self.left_keys, ids, self._leaves), _run_of(ids)
         count, rows = len(keys), self.target.rows
         self._counts[self._probes] += count
@@ -190,14 +204,17 @@ class JoinStep:
             0 if run is None else run[1],
         )
         self._learn(len(at), count)
-        if gap is not None:
-            keep = _outside(row, gap, None)
+        if gap is not None or among is not None:
+            keep = _counting(row, gap, among)
             at, row = at[keep], row[keep]
+        theirs, whole = self.target.resolve_whole(row)
+        if whole is not None:
+            at = ring.pick(at, whole)
         if run is None:
             found = {stream: ring.pick(each, at) for stream, each in ids.items()}
         else:
             found = {run[0]: at}
-        found.update(self.target.resolve(row))
+        found.update(theirs)
         if self._checks and len(at):
             keep = np.ones(len(at), np.bool_)
             if self._compare(found, keep):
@@ -213,11 +230,11 @@ class JoinStep:
         left: Composites,
         bound: int,
         gap: Gap | None,
-        without: tuple[int, Bools] | None,
+        among: Among | None,
     ) -> Composites:
         visible = self.target.visible(bound if gap is None else self.target.rows.head)
-        if gap is not None or without is not None:
-            visible = visible[_outside(visible, gap, without)]
+        if gap is not None or among is not None:
+            visible = visible[_counting(visible, gap, among)]
         operators = np.array([c.operator for c in self._loop], np.int64)
         lefts = self._values([c.left for c in self._loop], left.ids, len(left))
         found = []
@@ -305,14 +322,11 @@ class JoinStep:
         return rejected
 
 
-def _outside(rows: Int64s, gap: Gap | None, without: tuple[int, Bools] | None) -> Bools:
-    """Which of ``rows`` are neither in the gap nor set in ``without``."""
-    keep = np.ones(len(rows), np.bool_)
+def _counting(rows: Int64s, gap: Gap | None, among: Among | None) -> Bools:
+    """Which of ``rows`` are not in the gap, and among those that count."""
+    keep = np.ones(len(rows), np.bool_) if among is None else among(rows)
     if gap is not None:
         keep &= (rows < gap[0]) | (rows >= gap[1])
-    if without is not None:
-        first, flags = without
-        keep &= ~flags[rows - first]
     return keep
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.arrival import Arrival
+from penstock.engine.bookmark import Bookmark
 from penstock.engine.clock import END, START
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
@@ -23,7 +24,7 @@ from penstock.engine.feedback import Feedback, Message
 from penstock.engine.feedback_policy import FeedbackPolicy
 from penstock.engine.guard import Guard
 from penstock.engine.join_operator import JoinOperator
-from penstock.engine.join_step import Algorithm, Input, JoinStep
+from penstock.engine.join_step import Algorithm, JoinStep
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.missing import Missing
 from penstock.engine.stopwatch import Stopwatch
@@ -86,7 +87,11 @@ class JoinTree:
         self.missing: list[Missing] = []
         """What states lack since a change of plan."""
         self._has_given_up = False
+        self._bounds: dict[str, Bookmark] = {}
+        """Where windows ended at the change, while something is missing."""
         if carried is not None:
+            self.see_windows()
+            self._bounds = {alias: Bookmark(leaf.rows) for alias, leaf in self.leaves.items()}
             self._note_missing(inputs)
         elif feedback is not None and not feedback.adaptive:
             self._turn_all_on()
@@ -192,8 +197,7 @@ class JoinTree:
         self._note_users(self._top, self._inputs)
 
     def _note_missing(self, inputs: list[Edge]) -> None:
-        """What is not carried over can be made of the leaves and complete states below it."""
-        self.see_windows()
+        """What is not carried over can be made of the inputs of its join."""
         for edge in inputs:
             self._note_missing(edge.children)
             if not isinstance(edge.source, CompositeState):
@@ -201,9 +205,11 @@ class JoinTree:
             edge.source.rows.low = edge.source.rows.tail
             if edge.streams in self._carried or any(s in self.since for s in edge.streams):
                 continue
-            parts = list(_complete_parts(edge))
-            if all(len(part.rows) for part in parts):
-                missing = Missing(edge.source, parts, self.wiring, self.leaves, self.algorithm)
+            sources = [child.source for child in edge.children]
+            if all(len(each.rows) or each.missing is not None for each in sources):
+                missing = Missing(
+                    edge.source, sources, self.wiring, self.leaves, self.algorithm, self._bounds
+                )
                 edge.source.missing = missing
                 self.missing.append(missing)
 
@@ -212,9 +218,7 @@ class JoinTree:
         for operator in self.operators:
             for steps in operator.steps:
                 for _, step in steps:
-                    keys = tuple(theirs for _, theirs in step.linking.keys)
-                    if keys and step.target.missing is not None:
-                        step.target.missing.get_ready(keys)
+                    step.get_ready_to_complete()
 
     def _turn_all_on(self) -> None:
         for edge in self.edges:
@@ -222,22 +226,24 @@ class JoinTree:
                 edge.turn_on(guard)
 
     def complete_states(self) -> dict[StreamSet, CompositeState]:
-        """The states that lack nothing: no migration is under way, and nobody sleeps below."""
+        """The states that lack nothing: nothing is missing since a change of plan, and nobody
+        sleeps below. (What is missing below does not matter: whoever needed it was given it.)"""
         if self.elders is not None:
             return self.elders.oldest.complete_states()
 
-        def is_complete(edge: Edge) -> bool:
+        def is_awake(edge: Edge) -> bool:
             return (
-                edge.source.missing is None
-                and not any(len(guard.waiting.rows) for guard in edge.guards)
+                not any(len(guard.waiting.rows) for guard in edge.guards)
                 and not edge.is_leaving
-                and all(is_complete(child) for child in edge.children)
+                and all(is_awake(child) for child in edge.children)
             )
 
         return {
             edge.streams: edge.source
             for edge in self.edges
-            if isinstance(edge.source, CompositeState) and is_complete(edge)
+            if isinstance(edge.source, CompositeState)
+            and edge.source.missing is None
+            and is_awake(edge)
         }
 
     def successor(
@@ -266,6 +272,7 @@ class JoinTree:
                 guard.turn_off()
         for missing in self.missing:
             missing.dispose()
+        self._forget_bounds()
         for operator in self.operators:
             for steps in operator.steps:
                 for _, step in steps:
@@ -446,6 +453,7 @@ class JoinTree:
         """Make all that is missing, now."""
         for missing in self.missing:
             missing.begin()
+        for missing in self.missing:
             missing.complete_all()
         if self.missing:
             self._finish_completion()
@@ -464,9 +472,6 @@ class JoinTree:
         """States that lack nothing any more are like any other; when all are, guards may come."""
         left = []
         for missing in self.missing:
-            if missing.is_overdue:
-                missing.begin()
-                missing.complete_all()
             missing.commit()
             if missing.is_over:
                 missing.state.missing = None
@@ -474,7 +479,14 @@ class JoinTree:
             else:
                 left.append(missing)
         self.missing = left
+        if not left:
+            self._forget_bounds()
         self._welcome_guards()
+
+    def _forget_bounds(self) -> None:
+        for bound in self._bounds.values():
+            bound.dispose()
+        self._bounds = {}
 
     def _welcome_guards(self) -> None:
         """Guards that are always on may come as soon as all inputs are complete."""
@@ -500,15 +512,6 @@ class JoinTree:
         """Bring the deaths of ``found`` down to the present deaths of its leaf rows."""
         for leaf in self.leaves.values():
             leaf.shorten_by_id(found)
-
-
-def _complete_parts(edge: Edge) -> Iterator[Input]:
-    """The largest complete states below ``edge``, and leaves."""
-    for child in edge.children:
-        if child.source.missing is None:
-            yield child.source
-        else:
-            yield from _complete_parts(child)
 
 
 def _run(operator: JoinOperator, inputs: list[Edge]) -> Composites | None:

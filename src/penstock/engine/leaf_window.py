@@ -368,6 +368,10 @@ class LeafWindow(IndexedRows):
         """The leaf rows that ``rows`` are made of: themselves."""
         return {self.stream.alias: rows}
 
+    def resolve_whole(self, rows: Int64s) -> tuple[dict[str, Int64s], None]:
+        """The same: a probe finds no row that is hidden."""
+        return {self.stream.alias: rows}, None
+
     def visible(self, bound: int) -> Int64s:
         """The rows that a probe up to ``bound`` may see."""
         seen = np.arange(self.rows.low, bound, dtype=np.int64)

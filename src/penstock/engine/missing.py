@@ -3,192 +3,205 @@
 JISC (Aly, Aref and others, EDBT 2014): the new plan starts at once. A state that the old plan had,
 complete, is carried over; another is *incomplete* (Definition 1). What an incomplete state lacks
 is exactly the combinations made only of rows from before the transition: everything with a newer
-row arrives by normal processing. So each input of the plan remembers where it ended at the
-transition (its *bound*), and what is missing can be made at any time from what lies before the
-bounds; nothing is made twice.
+row arrives by normal processing. So what is missing can be made at any time from the *old rows* of
+the inputs of its join (:mod:`penstock.engine.old_rows`), and nothing is made twice.
 
-**On demand.** Before a probe of the incomplete state, the keys that it is going to ask for are
-completed (Procedures 1 to 3). In the paper all joins share one attribute. Here a key belongs to the
-leaf whose column it is: the old rows with that value are looked up in the part of the state that
-has this leaf, and joined with the other parts, up to the bounds. A *part* is a leaf or a complete
-state below: the largest there are, so that what is complete is used, and no recursion through
-incomplete states is needed. All combinations of a row are made at once, whatever key asked for it,
-and the row is marked; so each row is completed at most once. Rows can be reached over several
-parts: a combination is skipped if one of its rows in another part is marked already.
+**On demand.** Before a probe of the incomplete state, the values that it is going to ask for are
+completed (Procedures 1 to 3): the old rows with such a value in one of the inputs are joined with
+the old rows of the others. An input may be an incomplete state itself. Then it is completed first,
+for the values that are needed of it, and so on down to the highest states that are complete. Each
+state is completed once for what it is asked for, and stores it, so the work grows with the number
+of incomplete states and not with its square.
+
+**Which input comes first.** In the paper all joins share one attribute. Here a value belongs to a
+class of equal columns, and any input that has a member of the class can be asked for it; a complete
+one is (:func:`entrance`), a window rather than a state, so that a value without a partner there
+goes no further down. If only an incomplete input has a member, that one is completed for the value
+first.
+
+**Once.** A row of an input is *closed* when it is joined: all its combinations are made at once,
+whatever value asked for it, and none of them holds a row of another input that was closed before.
+A combination is thus made when the first of its rows is closed. It cannot be missed: an input that
+is met on the way is completed before for the values that are asked of it.
 
 **In the middle of a push** completed combinations come to stand behind the new rows of the push,
 but count as old. So a probe that may see the state up to row b sees what lies before b and what was
 completed since: everything but the rows from b to the first completed one.
 
-**Complete again** is the state when no row of some part is left unmarked (the counters of the
+**Complete again** is the state when no row of some input is open, nor will be (the counters of the
 paper, in rows instead of keys), or when all the old rows of some leaf have died: a combination
 needs all of its rows, so this is sooner than the death of the last of all.
-
-While something is missing, inputs that it is made from keep their row numbers (they are not
-packed). A row of ``[PARTITION BY … ROWS n]`` may live for ever, in a partition that nobody writes
-to any more; so when such a window has grown to several times its old size for want of packing, all
-that is missing is made at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.bookmark import Bookmark
+from penstock.engine.clock import END, START
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites
 from penstock.engine.join_order import probe_order
 from penstock.engine.join_step import Algorithm, Input, JoinStep
 from penstock.engine.leaf_window import LeafWindow, date
-from penstock.engine.rows import SMALLEST, HashIndex, probe_keys
+from penstock.engine.old_rows import Arriving, OldRows, old_rows_of
+from penstock.engine.rows import HashIndex, probe_keys
 from penstock.engine.wiring import KeyColumn, Wiring
+from penstock.plan.stream_set import StreamSet
 
 Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+Way = list[tuple[int, JoinStep]]
 
 _AT_ONCE = 1 << 13
 """Rows that are completed at a time, at most."""
-_GROWTH = 4
-"""How many times its old size a window may have that is not packed for our sake."""
-
-
-class _Part:
-    """A leaf or complete state of which the missing combinations are made."""
-
-    def __init__(self, rows: Input) -> None:
-        self.input = rows
-        self.first = rows.rows.tail
-        self.bound = rows.rows.head
-        flags = rows.chosen_until(self.bound) if isinstance(rows, LeafWindow) else None
-        self.marked = np.zeros(self.bound - self.first, np.bool_) if flags is None else ~flags
-        self._count = 0 if flags is None else int(np.count_nonzero(self.marked))
-        """Rows that are marked."""
-        self._passed = self.first
-        """Rows before this one are gone, and do not count."""
-        self.steps: list[tuple[int, JoinStep]] = []
-        self.indexes: dict[KeyColumn, HashIndex] = {}
-
-    @property
-    def left(self) -> int:
-        """Rows that are alive and not marked."""
-        tail = min(self.input.rows.tail, self.bound)
-        if tail > self._passed:
-            gone = self.marked[self._passed - self.first : tail - self.first]
-            self._count -= int(np.count_nonzero(gone))
-            self._passed = tail
-        return self.bound - self._passed - self._count
-
-    @property
-    def done(self) -> tuple[int, Bools] | None:
-        """The rows of which all has been made, if there are any, and the first that they count
-        from."""
-        return (self.first, self.marked) if self._count else None
-
-    def mark(self, rows: Int64s, made: bool) -> None:
-        """All combinations of ``rows`` have been made; or not, after all."""
-        self.marked[rows - self.first] = made
-        self._count += len(rows) if made else -len(rows)
-
-    def unmarked(self, rows: Int64s) -> Int64s:
-        return rows[~self.marked[rows - self.first]]
+_LEAST = 1e-3
+"""A smaller share of a state says nothing about the rest."""
 
 
 class Missing:
-    """What ``state`` lacks of the combinations of ``parts`` as they are now."""
+    """What ``state`` lacks of the combinations of ``inputs`` as they are now."""
 
     def __init__(
         self,
         state: CompositeState,
-        parts: Sequence[Input],
+        inputs: Sequence[Input],
         wiring: Wiring,
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
+        bounds: Mapping[str, Bookmark],
     ) -> None:
+        """``bounds`` tell where the windows end now."""
         self.state = state
         self.completed = 0
         """Combinations made since the transition."""
+        self.above: Arriving | None = None
+        """Who has to know of them."""
         self._leaves = {alias: leaves[alias] for alias in state.streams}
-        self._bounds = {alias: leaf.rows.head for alias, leaf in self._leaves.items()}
-        self._parts = [_Part(each) for each in parts]
+        self._bounds = [bounds[alias] for alias in state.streams]
+        self._inputs = [old_rows_of(each) for each in inputs]
+        self._entrances: dict[KeyColumn, tuple[int, KeyColumn, HashIndex]] = {}
+        self._ways: dict[int, Way] = {}
         self._start: int | None = None
         """The first row of the state that was completed in the push at hand."""
-        self._log: list[tuple[_Part, Int64s]] = []
+        self._log: list[tuple[OldRows, Int64s]] = []
         self._counts = [0, 0]
         self._wiring = wiring
         self._algorithm = algorithm
-        for part in self._parts:
-            part.input.rows.pins += 1
+        self._are_contemporaries = _are_contemporaries(self._leaves.values())
 
-    def _prepare(self, part: _Part) -> None:
-        """The way from ``part`` to the others. Nobody may ever ask, so this is done when needed."""
-        position = self._parts.index(part)
-        together = part.input.streams
-        for other in probe_order(position, [p.input.streams for p in self._parts], self._wiring):
-            target = self._parts[other].input
-            linking = self._wiring.between(together, target.streams)
-            step = JoinStep(target, linking, self._leaves, self._algorithm, self._counts)
-            part.steps.append((other, step))
-            together = together | target.streams
+    # -- the way from an input to the others; nobody may ever ask, so it is made when needed ---
+
+    def _entrance(self, key: KeyColumn) -> tuple[int, KeyColumn, HashIndex]:
+        if key not in self._entrances:
+            known = [(each.input.streams, each.input.missing is None) for each in self._inputs]
+            position, column = entrance(key, known, self._wiring)
+            index = self._inputs[position].input.index_on((column,))
+            self._entrances[key] = position, column, index
+        return self._entrances[key]
+
+    def _way(self, position: int) -> Way:
+        if position not in self._ways:
+            streams = [each.input.streams for each in self._inputs]
+            together = streams[position]
+            way = self._ways[position] = []
+            for other in probe_order(position, streams, self._wiring):
+                target = self._inputs[other].input
+                linking = self._wiring.between(together, target.streams)
+                step = JoinStep(target, linking, self._leaves, self._algorithm, self._counts)
+                way.append((other, step))
+                together = together | target.streams
+        return self._ways[position]
 
     def get_ready(self, keys: tuple[KeyColumn, ...]) -> None:
         """Take the indexes that :meth:`complete` for such ``keys`` will use, which are there."""
-        part = self._part_of(keys[0])
-        self._index(part, keys[0])
-        if not part.steps:
-            self._prepare(part)
-
-    def _part_of(self, key: KeyColumn) -> _Part:
-        return next(p for p in self._parts if key.stream in p.input.streams)
-
-    def _index(self, part: _Part, key: KeyColumn) -> HashIndex:
-        index = part.indexes.get(key)
-        if index is None:
-            index = part.indexes[key] = part.input.index_on((key,))
-        return index
+        if keys[0] in self._entrances:
+            return
+        position, column, _ = self._entrance(keys[0])
+        start = self._inputs[position].input
+        if start.missing is not None:
+            start.missing.get_ready((column,))
+        for _, step in self._way(position):
+            step.get_ready_to_complete()
 
     # -- a push ------------------------------------------------------------------------------
 
     def complete(self, keys: tuple[KeyColumn, ...], values: Int64s) -> None:
         """Make what is missing with one of ``values`` in the first of ``keys``."""
-        part = self._part_of(keys[0])
-        if part.bound <= part.input.rows.low or len(values) == 0:
+        if len(values) == 0:
             return
-        rows, index = part.input.rows, self._index(part, keys[0])
-        _, found = probe_keys(values, rows, index, part.bound, len(values))
-        found = part.unmarked(found)
-        if len(found):
-            self._make(part, np.unique(found))
+        position, column, index = self._entrance(keys[0])
+        start = self._inputs[position]
+        if start.input.missing is not None:
+            start.input.missing.complete((column,), values)
+        rows, bound = start.input.rows, start.bound
+        if bound > rows.low:
+            _, found = probe_keys(values, rows, index, bound, len(values))
+            self._make(position, found)
 
     def complete_all(self) -> None:
         """Make all that is missing."""
-        part = min(self._parts, key=lambda each: each.left)
-        start = max(part.first, part.input.rows.tail)
-        rows = part.unmarked(np.arange(start, part.bound, dtype=np.int64))
-        for first in range(0, len(rows), _AT_ONCE):
-            self._make(part, rows[first : first + _AT_ONCE])
+        for each in self._inputs:
+            if each.input.missing is not None:
+                each.input.missing.complete_all()
+        position = min(range(len(self._inputs)), key=lambda each: self._inputs[each].left)
+        self._make(position, self._inputs[position].all_open())
 
-    def _make(self, part: _Part, rows: Int64s) -> None:
-        """All combinations of ``rows`` of ``part`` that have not been made."""
-        if not part.steps:
-            self._prepare(part)
-        part.mark(rows, True)
-        self._log.append((part, rows))
-        made = _living(date(part.input.resolve(rows), self._leaves))
-        for other, step in part.steps:
-            if len(made) == 0:
-                return
-            target = self._parts[other]
-            if target.bound <= target.input.rows.low:
-                return
-            made = step.apply(made, target.bound, target.done)
-        if len(made) == 0:
+    def _make(self, position: int, rows: Int64s) -> None:
+        """All combinations of ``rows`` of an input that have not been made."""
+        start = self._inputs[position]
+        rows = start.close(rows)
+        if len(rows) == 0:
             return
+        self._log.append((start, rows))
+        way = self._way(position)
+        join = (
+            self._joined
+            if self._are_contemporaries and all(step.by_keys for _, step in way)
+            else self._joined_and_dated
+        )
+        for first in range(0, len(rows), _AT_ONCE):
+            ids, _ = start.input.resolve_whole(rows[first : first + _AT_ONCE])
+            made = join(ids, way)
+            if made is not None and len(made):
+                self._enter(made)
+
+    def _joined(self, ids: Mapping[str, Int64s], way: Way) -> Composites | None:
+        """The combinations with ``ids``; whether they share an instant is left to who asks."""
+        for other, step in way:
+            if len(next(iter(ids.values()))) == 0:
+                return None
+            target = self._inputs[other]
+            step.complete(ids)
+            if target.bound <= target.input.rows.low:
+                return None
+            ids = step.extend(ids, target.bound, target.are_open)
+        return Composites.undated(ids)
+
+    def _joined_and_dated(self, ids: Mapping[str, Int64s], way: Way) -> Composites | None:
+        """The combinations with ``ids`` that share an instant."""
+        made = _living(date(ids, self._leaves))
+        for other, step in way:
+            if len(made) == 0:
+                return None
+            target = self._inputs[other]
+            step.complete(made.ids)
+            if target.bound <= target.input.rows.low:
+                return None
+            made = step.apply(made, target.bound, target.are_open)
+        return made
+
+    def _enter(self, made: Composites) -> None:
+        rows = self.state.rows
+        before = rows.head
         if self._start is None:
-            self._start = self.state.rows.head
+            self._start = before
         self.completed += len(made)
         self.state.append(made)
+        if self.above is not None:
+            self.above.arrive(before, rows.head)
 
     def gap(self, bound: int) -> tuple[int, int] | None:
         """A probe up to ``bound`` may also see what was completed: all but the rows in between."""
@@ -198,49 +211,85 @@ class Missing:
         """New rows come next: what was completed before lies before them."""
         self._start = None
 
+    @property
+    def probes(self) -> int:
+        """Rows that were looked up in an input to complete others, since the transition."""
+        return self._counts[0]
+
     # -- between pushes ----------------------------------------------------------------------
 
     @property
     def completion(self) -> float:
         """How much has been made, or has died meanwhile: 1 when nothing is missing any more."""
-        return max(
-            1 - part.left / len(part.marked) if len(part.marked) else 1.0 for part in self._parts
-        )
+        return max(each.progress for each in self._inputs)
+
+    @property
+    def share_there(self) -> float:
+        """Which share of the combinations the state has, if all values are alike: those with a new
+        row, and of the others what has been made."""
+        old = 1.0 - min(self.completion, 1.0)
+        for bound in self._bounds:
+            old *= bound.share_before
+        return max(1.0 - old, _LEAST)
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is missing any more."""
-        aged = any(leaf.rows.tail >= self._bounds[alias] for alias, leaf in self._leaves.items())
-        return aged or any(part.left == 0 for part in self._parts)
-
-    @property
-    def is_overdue(self) -> bool:
-        """Whether a window has grown much because it must not be packed."""
-        return any(
-            isinstance(part.input, LeafWindow)
-            and part.input.is_partitioned
-            and len(part.input.rows) > _GROWTH * (part.bound - part.first) + _GROWTH * SMALLEST
-            for part in self._parts
-        )
+        aged = any(bound.is_past for bound in self._bounds)
+        return aged or any(each.are_all_closed for each in self._inputs)
 
     def commit(self) -> None:
         """The push is done."""
         self._log.clear()
 
     def undo(self) -> None:
-        """The push has failed; the state has been cut off already."""
-        for part, rows in self._log:
-            part.mark(rows, False)
+        """The push has failed; the state has been cut off already, and so have its inputs."""
+        for each, rows in self._log:
+            each.reopen(rows)
         self._log.clear()
+        for each in self._inputs:
+            each.cut()
 
     def dispose(self) -> None:
-        """Let go of indexes and pins."""
-        for part in self._parts:
-            part.input.rows.pins -= 1
-            for key in part.indexes:
-                part.input.release_index((key,))
-            for _, step in part.steps:
+        """Let go of indexes and inputs."""
+        for position, column, _ in self._entrances.values():
+            self._inputs[position].input.release_index((column,))
+        for way in self._ways.values():
+            for _, step in way:
                 step.dispose()
+        for each in self._inputs:
+            each.dispose()
+
+
+def entrance(
+    key: KeyColumn, inputs: Sequence[tuple[StreamSet, bool]], wiring: Wiring
+) -> tuple[int, KeyColumn]:
+    """In which input, and by which of its columns, to look for the values of ``key``.
+
+    ``inputs`` are their streams and whether they are complete.
+    """
+    members = next(members for members in wiring.classes if key in members)
+    choices = []
+    for position, (streams, is_complete) in enumerate(inputs):
+        column = next((each for each in members if each.stream in streams), None)
+        if column is not None:
+            choices.append((not is_complete, len(streams), position, column))
+    *_, position, column = min(choices, key=lambda each: each[:3])
+    return position, column
+
+
+def _are_contemporaries(leaves: Collection[LeafWindow]) -> bool:
+    """Whether old rows live together as a rule: the oldest are there when the newest come, or
+    have just died.
+
+    Then to look for those that do not is not worth it before a result is complete.
+    """
+    born, died = START, END
+    for leaf in leaves:
+        rows = leaf.rows
+        born = max(born, int(rows.births[(rows.head - 1) & rows.mask]))
+        died = min(died, int(rows.deaths[rows.low & rows.mask]))
+    return born - died <= min(leaf.span for leaf in leaves) >> 3
 
 
 def _living(found: Composites) -> Composites:

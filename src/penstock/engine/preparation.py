@@ -10,6 +10,10 @@ new plan takes over when they are full. Which of the two runs makes no differenc
 Work is rows and matches: a plan that has become dear makes many matches, and it is just then that
 the change must not be long in coming.
 
+Where pushes are of few rows, they take less time than it takes to work out what is needed and to
+make the operators of the new plan. Over long windows these are steps of their own then, each after
+another push.
+
 What a change needs is worked out from the plan (:func:`needed_indexes`): the indexes that its
 probes use, and those that completing its missing states will use (:mod:`penstock.engine.missing`).
 If one were forgotten, it would be filled when it is asked for: slower, and right.
@@ -17,11 +21,12 @@ If one were forgotten, it would be filled when it is asked for: slower, and righ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from penstock.engine.join_order import probe_order
 from penstock.engine.join_step import Input
 from penstock.engine.join_tree import JoinTree
+from penstock.engine.missing import entrance
 from penstock.engine.wiring import KeyColumn, Wiring
 from penstock.plan.plan import Join, Node
 from penstock.plan.stream_set import StreamSet
@@ -31,6 +36,8 @@ Need = tuple[Input, Keys]
 
 _AT_ONCE = 1 << 13
 """Rows that are entered without further ado."""
+_FEW = 64
+"""A push of fewer rows takes no longer than to make an operator."""
 _PER_PUSH = 1 << 13
 _PER_ROW = 8
 _PER_MATCH = 2
@@ -44,30 +51,42 @@ _DEARER = 4
 class Preparation:
     """Fills the indexes that a change of ``trees`` by ``strategy`` needs."""
 
-    def __init__(self, strategy: str, needs: Sequence[Need], trees: Sequence[JoinTree]) -> None:
+    def __init__(
+        self, strategy: str, needs: Callable[[], Sequence[Need]], trees: Sequence[JoinTree]
+    ) -> None:
+        """``needs`` are worked out when the first push is done, unless :meth:`begin` is called."""
         self.strategy = strategy
-        self._needs = list(needs)
+        self._find = needs
+        self._needs: Sequence[Need] | None = None
         self._trees = list(trees)
+        self._matches = 0
+
+    def begin(self) -> None:
+        """Work out what is needed."""
+        self._needs = self._find()
         self._matches = self._count_matches()
         for each, keys in self._needs:
             each.begin_index(keys)
 
-    def fill(self, rows: int) -> bool:
-        """A push of ``rows`` is done: enter some more; whether all are in."""
+    def fill(self, rows: int) -> None:
+        """A push of ``rows`` is done: enter some more."""
+        if self._needs is None:
+            self.begin()
+            return
         before, self._matches = self._matches, self._count_matches()
         most = _PER_PUSH + _PER_ROW * rows + _PER_MATCH * max(0, self._matches - before)
-        ready = True
         for each, keys in self._needs:
             unfilled = each.unfilled(keys)
-            if unfilled == 0:
-                continue
-            if most == 0:
-                return False
-            price = _DEARER if len(each.rows) > _LARGE else 1
-            left = each.fill_index(keys, -(-most // price))
-            most = max(0, most - price * (unfilled - left)) if left == 0 else 0
-            ready &= left == 0
-        return ready
+            if unfilled and most:
+                price = _DEARER if len(each.rows) > _LARGE else 1
+                left = each.fill_index(keys, -(-most // price))
+                most = max(0, most - price * (unfilled - left)) if left == 0 else 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all rows are in: new ones are entered as they come."""
+        needs = self._needs
+        return needs is not None and all(each.unfilled(keys) == 0 for each, keys in needs)
 
     def _count_matches(self) -> int:
         """Matches of all probes since the start."""
@@ -81,22 +100,37 @@ class Preparation:
 
     def release(self) -> None:
         """Whoever needs the indexes has them by now, or nobody does."""
-        for each, keys in self._needs:
+        for each, keys in self._needs or ():
             each.release_index(keys)
-        self._needs.clear()
+        self._needs = None
 
 
-def prepare(strategy: str, trees: Sequence[JoinTree], roots: Sequence[Node]) -> Preparation | None:
-    """What has to be done before ``trees`` change to ``roots``; None if it is not worth waiting."""
-    needs = {
-        (id(each), keys): (each, keys)
-        for tree, root in zip(trees, roots, strict=True)
-        if root != tree.root
-        for each, keys in needed_indexes(tree, root, strategy == "reroute")
-    }
-    if sum(each.unfilled(keys) for each, keys in needs.values()) <= _AT_ONCE:
+def prepare(
+    strategy: str, trees: Sequence[JoinTree], roots: Sequence[Node], latest: int
+) -> Preparation | None:
+    """What has to be done before ``trees`` change to ``roots``; None if it is not worth waiting.
+
+    ``latest`` are the rows of the latest push.
+    """
+
+    def find() -> list[Need]:
+        needs = {
+            (id(each), keys): (each, keys)
+            for tree, root in zip(trees, roots, strict=True)
+            if root != tree.root
+            for each, keys in needed_indexes(tree, root, strategy == "reroute")
+        }
+        return list(needs.values())
+
+    rows = sum(len(leaf.rows) for tree in trees for leaf in tree.leaves.values())
+    if latest < _FEW and rows > _AT_ONCE:
+        return Preparation(strategy, find, trees)
+    needs = find()
+    if sum(each.unfilled(keys) for each, keys in needs) <= _AT_ONCE:
         return None
-    return Preparation(strategy, list(needs.values()), trees)
+    preparation = Preparation(strategy, lambda: needs, trees)
+    preparation.begin()
+    return preparation
 
 
 def needed_indexes(tree: JoinTree, root: Node, same_inputs: bool = False) -> Iterator[Need]:
@@ -112,13 +146,33 @@ def needed_indexes(tree: JoinTree, root: Node, same_inputs: bool = False) -> Ite
     def input_of(node: Node) -> Input | None:
         return found.get(node.streams)
 
-    def parts_of(node: Node) -> Iterator[Input]:
-        for child in node.inputs if isinstance(node, Join) else ():
-            part = input_of(child)
-            if part is not None:
-                yield part
-            else:
-                yield from parts_of(child)
+    seen: set[tuple[StreamSet, KeyColumn]] = set()
+
+    def completing(node: Join, key: KeyColumn) -> Iterator[Need]:
+        """What the state of ``node`` is completed with, by values of ``key``."""
+        if (node.streams, key) in seen:
+            return
+        seen.add((node.streams, key))
+        streams = [each.streams for each in node.inputs]
+        known = [(each.streams, input_of(each) is not None) for each in node.inputs]
+        position, column = entrance(key, known, wiring)
+        yield from asking(node.inputs[position], (column,))
+        yield from probing(node, position, probe_order(position, streams, wiring))
+
+    def asking(node: Node, keys: Keys) -> Iterator[Need]:
+        """What is needed to look up an input by ``keys``."""
+        present = input_of(node)
+        if present is not None:
+            yield present, keys
+        elif isinstance(node, Join):
+            yield from completing(node, keys[0])
+
+    def probing(node: Join, position: int, order: Sequence[int]) -> Iterator[Need]:
+        """What the rows of an input of ``node`` look up."""
+        streams = [each.streams for each in node.inputs]
+        for other, keys in _probed(position, order, streams, wiring):
+            if hashed or input_of(node.inputs[other]) is None:
+                yield from asking(node.inputs[other], keys)
 
     def below(node: Node) -> Iterator[Need]:
         if not isinstance(node, Join):
@@ -126,31 +180,11 @@ def needed_indexes(tree: JoinTree, root: Node, same_inputs: bool = False) -> Ite
         streams = [each.streams for each in node.inputs]
         for position in range(len(node.inputs)):
             order = node.orders[position] if node.orders else probe_order(position, streams, wiring)
-            for other, keys in _probed(position, order, streams, wiring):
-                target = input_of(node.inputs[other])
-                if target is None:
-                    parts = list(parts_of(node.inputs[other]))
-                    yield from completing(parts, keys[0], wiring, hashed)
-                elif hashed:
-                    yield target, keys
+            yield from probing(node, position, order)
         for each in node.inputs:
             yield from below(each)
 
     return below(root)
-
-
-def completing(
-    parts: Sequence[Input], key: KeyColumn, wiring: Wiring, hashed: bool
-) -> Iterator[Need]:
-    """The indexes with which what is missing of a state is made of ``parts``, by values of
-    ``key``."""
-    position = next(i for i, part in enumerate(parts) if key.stream in part.streams)
-    yield parts[position], (key,)
-    if hashed:
-        streams = [part.streams for part in parts]
-        order = probe_order(position, streams, wiring)
-        for other, keys in _probed(position, order, streams, wiring):
-            yield parts[other], keys
 
 
 def _probed(

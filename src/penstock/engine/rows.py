@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 
 from penstock.engine.kernels import demand, probe, ring
 from penstock.engine.kernels import index as index_kernels
+from penstock.engine.page_by_page import zeros
 from penstock.errors import PenstockError
 
 Int64s = NDArray[np.int64]
+Follower = Callable[[Int64s, int], None]
+"""Told which rows were kept, and the new number of the first; the others follow in this order."""
 
 BIRTH = 0
 DEATH = 1
@@ -48,8 +51,8 @@ class HashIndex:
     @classmethod
     def of(cls, capacity: int) -> HashIndex:
         return cls(
-            np.zeros(capacity, np.uint32),
-            np.empty(capacity, np.int64),
+            zeros(capacity, np.uint32),
+            zeros(capacity, np.int64),
             65 - capacity.bit_length(),
         )
 
@@ -72,10 +75,8 @@ class Rows:
         """Another number whenever a column or an index has come, gone or moved; no other ring's."""
         self.columns: list[NDArray[Any]] = []
         self.indexes: list[HashIndex] = []
-        self.pins = 0
-        """How many rely on rows keeping their numbers."""
-        self.on_pack: Callable[[Int64s, int], None] | None = None
-        """Told which rows were kept, and the new number of the first."""
+        self.followers: list[Follower] = []
+        """Who has to know when rows get new numbers."""
         self._alive_at_check = 0
         self._expected = 0
         """For how many rows the ring was made, until the first of them expires."""
@@ -236,14 +237,19 @@ class Rows:
         if self.capacity > SMALLEST and live * 4 < self.capacity:
             self._resize(max(SMALLEST, 1 << max(0, 2 * live - 1).bit_length()))
 
-    def keep_only(self, rows: Int64s) -> None:
-        """Renumber: the given rows (ascending) become the rows from the present head on."""
+    def keep_only(self, rows: Int64s, expected: int = 0) -> None:
+        """Renumber: the given rows (ascending) become the rows from the present head on.
+
+        There will be room for twice as many, or for ``expected``.
+        """
         kept = [ring.take(column, self.mask, rows) for column in self.columns]
         saved = [
             ring.take(index.entries, self.mask, rows[: np.searchsorted(rows, index.stop)])
             for index in self.indexes
         ]
-        fresh = self._allocate(max(SMALLEST, 1 << max(0, 2 * len(rows) - 1).bit_length()))
+        room = max(SMALLEST, 2 * len(rows), expected)
+        fresh = self._allocate(1 << (room - 1).bit_length())
+        self._expected = expected
         self.tail = self.low = self.head
         self.head += len(rows)
         self._adopt(*fresh)
@@ -254,8 +260,8 @@ class Rows:
                 index.heads, index.entries, index.shift, self.mask, self.tail, entries
             )
             index.stop = self.tail + len(entries)
-        if self.on_pack is not None:
-            self.on_pack(rows, self.tail)
+        for follow in self.followers:
+            follow(rows, self.tail)
 
     def is_worth_a_check(self) -> bool:
         """Whether so many rows came since the last count that most of them may be dead.
@@ -263,14 +269,17 @@ class Rows:
         Composites of two streams die at an even rate over a window, so half of those between tail
         and head are dead as a rule, and packing them would be for ever. Two thirds are worth it.
         """
-        return self.pins == 0 and len(self) > 3 * self._alive_at_check + SMALLEST
+        return len(self) > 3 * self._alive_at_check + SMALLEST
 
     def pack(self, alive: Int64s) -> bool:
-        """Keep only the rows ``alive`` if they are less than a third; whether that was so."""
+        """Keep only the rows ``alive`` if they are less than a third; whether that was so.
+
+        About as many as there were now will be there again the next time.
+        """
         self._alive_at_check = len(alive)
         if 3 * len(alive) >= len(self):
             return False
-        self.keep_only(alive)
+        self.keep_only(alive, min(len(self), 4 * len(alive)))
         return True
 
     def _allocate(self, capacity: int) -> tuple[int, list[NDArray[Any]]]:

@@ -89,9 +89,17 @@ class Wiring:
     residuals: tuple[Predicate, ...]
     same: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """Pairs of encoded columns of one leaf that must be equal."""
+    _known: dict[tuple[frozenset[str], frozenset[str]], Linking] = field(default_factory=dict)
+    """What :meth:`between` has said: a change of plan asks again and again."""
 
     def between(self, left: frozenset[str], right: frozenset[str]) -> Linking:
         """What links ``left`` and ``right``."""
+        linking = self._known.get((left, right))
+        if linking is None:
+            linking = self._known[left, right] = self._between(left, right)
+        return linking
+
+    def _between(self, left: frozenset[str], right: frozenset[str]) -> Linking:
         keys = []
         for members in self.classes:
             mine = next((m for m in members if m.stream in left), None)

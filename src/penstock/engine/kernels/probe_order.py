@@ -47,7 +47,8 @@ DATE = 4
 """Address of births, address of deaths, span (negative: see the deaths), mask."""
 LOW, NEWEST, BOUND, NARROW = range(4)
 NOW = 4
-"""What a step needs to know in this push; the tails of the leaves follow, by slot."""
+"""What a step needs to know in this push; the tails of the leaves follow by slot, and then the
+first rows that probes may see."""
 
 
 @njit(cache=True)
@@ -151,6 +152,22 @@ def _date(
 
 
 @njit(cache=True)
+def _keep_whole(
+    made: NDArray[np.int64], first: int, after: int, lows: Int64s, count: int, kept: Int64s
+) -> int:
+    """Fill ``kept`` with the positions where no row in the slots from ``first`` on is hidden; how
+    many these are. Whoever joined a composite with a hidden row would make more that is dead."""
+    number = 0
+    for i in range(count):
+        whole = True
+        for slot in range(first, after):
+            whole &= made[slot, np.uint64(i)] >= lows[slot]
+        kept[np.uint64(number)] = i
+        number += int(whole)
+    return number
+
+
+@njit(cache=True)
 def run(
     code: Int64s,
     now: Int64s,
@@ -179,6 +196,7 @@ def run(
         for i in range(count):
             rows[np.uint64(i)] = first + i
     tally[:] = 0
+    lows = now[NOW * steps + (now.shape[0] - NOW * steps) // 2 :]
     for step in range(steps):
         if count == 0:
             return 0
@@ -222,6 +240,11 @@ def run(
             for i in range(number):
                 new[np.uint64(i)] = column[np.uint64(matches[np.uint64(i)] & mask)]
             slots += 1
+        if code[base + ID_COUNT] and number:
+            kept = _keep_whole(made, slots - code[base + ID_COUNT], slots, lows, number, keys)
+            if kept < number:
+                _pack(made, slots, keys, kept)
+            number = kept
         checks = code[base + (NARROW_CHECKS if narrow else WIDE_CHECKS)]
         many = code[base + (NARROW_COUNT if narrow else WIDE_COUNT)]
         if many and number:

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 AnyColumn = NDArray[Any]
 
 
@@ -44,6 +45,22 @@ def take(column: AnyColumn, mask: int, rows: Int64s) -> AnyColumn:
 
 
 @njit(cache=True)
+def take_since(
+    column: Int64s, mask: int, rows: Int64s, first: int, out: Int64s, since: Bools
+) -> int:
+    """Fill ``out`` with the values of ``column`` in ``rows``, and clear ``since`` where one is
+    below ``first``; how many are."""
+    below = np.int64(0)
+    for i in range(rows.shape[0]):
+        value = column[np.uint64(rows[np.uint64(i)] & mask)]
+        out[np.uint64(i)] = value
+        older = value < first
+        since[np.uint64(i)] &= not older
+        below += np.int64(older)
+    return int(below)
+
+
+@njit(cache=True)
 def _pick(values: AnyColumn, positions: Int64s, out: AnyColumn) -> None:
     for i in range(positions.shape[0]):
         out[np.uint64(i)] = values[np.uint64(positions[np.uint64(i)])]
@@ -71,6 +88,13 @@ def first_alive(death: Int64s, mask: int, tail: int, head: int, before: int) -> 
     while tail < head and death[tail & mask] < before:
         tail += 1
     return tail
+
+
+@njit(cache=True)
+def clear_below(column: Int64s, mask: int, start: int, lowest: int, flags: Bools) -> None:
+    """Clear ``flags``, one for each row from ``start`` on, where the value is below ``lowest``."""
+    for i in range(flags.shape[0]):
+        flags[np.uint64(i)] &= column[np.uint64((start + i) & mask)] >= lowest
 
 
 def alive_rows(death: Int64s, mask: int, tail: int, head: int, before: int) -> Int64s:

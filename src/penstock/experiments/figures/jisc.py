@@ -83,11 +83,14 @@ def stage_chart(rows: Rows) -> Chart:
 def stage_verdict(rows: Rows) -> Verdict:
     last = max(rows, key=lambda row: _float(row["joins"]))
     track, eddy = (_float(last[f"{name} s"]) / _float(last["jisc s"]) for name in OTHERS)
-    return judge(
-        [track > 1, eddy > 1],
+    measured = (
         f"with {last['joins']} joins parallel track takes {times(track)} as long as JISC, CACQ "
-        f"{times(eddy)}",
+        f"{times(eddy)}"
     )
+    if "unchanged s" in last:
+        alone = _float(last["unchanged s"]) / _float(last["jisc s"])
+        measured += f"; the old plan with no transition, {times(alone)}"
+    return judge([track > 1, eddy > 1], measured)
 
 
 OTHERS = ("parallel-track", "cacq")

@@ -1,0 +1,193 @@
+"""The old rows of an input of an incomplete state: which of them are still open.
+
+A row from before a transition is *open* while not all of its combinations with old rows of the
+other inputs are known to be in the state. To make them is to close it. A row is closed once, which
+is JISC's rule that no key is attempted twice (section 4.4), in rows instead of keys; and the number
+of open rows is its counter (section 4.3).
+
+There are two kinds of inputs. A window or a complete state has all its old rows from the start:
+those before the *bound*, where it ended at the transition (:class:`Present`). An incomplete state
+gets them bit by bit, between rows that are not old, as it is completed itself (:class:`Arriving`).
+When rows are packed and get new numbers, what is known of them is carried over.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.page_by_page import zeros
+
+if TYPE_CHECKING:
+    from penstock.engine.composite_state import CompositeState
+    from penstock.engine.join_step import Input
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class OldRows(ABC):
+    """The old rows of ``input``."""
+
+    input: Input
+
+    def __init__(self, closed: Bools, count: int) -> None:
+        """``closed`` tells for each row from the present tail on whether it is not open; ``count``
+        are."""
+        self.input.rows.followers.append(self._follow)
+        self._first = self.input.rows.tail
+        self._closed = closed
+        self._count = count
+        self._passed = self._first
+        """Rows before this one are gone, and do not count."""
+
+    @property
+    @abstractmethod
+    def bound(self) -> int:
+        """Old rows have smaller numbers."""
+
+    @property
+    @abstractmethod
+    def are_all_closed(self) -> bool:
+        """Whether no row is open, nor will be."""
+
+    @property
+    @abstractmethod
+    def progress(self) -> float:
+        """The share of rows that are closed or gone."""
+
+    @property
+    def left(self) -> int:
+        """Rows that are open, and alive."""
+        tail = min(self.input.rows.tail, self._first + len(self._closed))
+        if tail > self._passed:
+            gone = self._closed[self._passed - self._first : tail - self._first]
+            self._count -= len(gone) - int(np.count_nonzero(gone))
+            self._passed = tail
+        return self._count
+
+    def are_open(self, rows: Int64s) -> Bools:
+        """Which of ``rows``, all before the bound, are open."""
+        opened: Bools = ~self._closed[rows - self._first]
+        return opened
+
+    def all_open(self) -> Int64s:
+        """All rows that are open, and alive."""
+        start = max(self._first, self.input.rows.tail)
+        opened = ~self._closed[start - self._first : self.bound - self._first]
+        return start + np.flatnonzero(opened)
+
+    def close(self, rows: Int64s) -> Int64s:
+        """Those of ``rows`` that were open, each once: they are closed now."""
+        found: Int64s = np.unique(rows[self.are_open(rows)])
+        self._closed[found - self._first] = True
+        self._count -= len(found)
+        return found
+
+    def reopen(self, rows: Int64s) -> None:
+        """They are not closed after all."""
+        self._closed[rows - self._first] = False
+        self._count += len(rows)
+
+    def _follow(self, kept: Int64s, first: int) -> None:
+        """The rows ``kept`` are numbered from ``first`` on."""
+        known = kept[: np.searchsorted(kept, self._first + len(self._closed))]
+        self._closed = self._closed[known - self._first]
+        self._count = len(known) - int(np.count_nonzero(self._closed))
+        self._first = self._passed = first
+
+    @abstractmethod
+    def cut(self) -> None:
+        """Rows at the end have been taken back."""
+
+    def dispose(self) -> None:
+        """Nobody asks any more."""
+        self.input.rows.followers.remove(self._follow)
+
+
+class Present(OldRows):
+    """All rows that a window or complete state has now."""
+
+    def __init__(self, given: Input) -> None:
+        self.input = given
+        flags = given.chosen_until(given.rows.head) if isinstance(given, LeafWindow) else None
+        self._size = len(given.rows)
+        if flags is None:
+            super().__init__(zeros(self._size, np.bool_), self._size)
+        else:
+            super().__init__(~flags, int(np.count_nonzero(flags)))
+
+    @property
+    def bound(self) -> int:
+        return self._first + len(self._closed)
+
+    @property
+    def are_all_closed(self) -> bool:
+        return self.left == 0
+
+    @property
+    def progress(self) -> float:
+        return 1 - self.left / self._size if self._size else 1.0
+
+    def cut(self) -> None:
+        """None of them was old."""
+
+
+class Arriving(OldRows):
+    """The rows that an incomplete state is going to be completed with."""
+
+    def __init__(self, given: CompositeState) -> None:
+        assert given.missing is not None
+        self.input = self._state = given
+        super().__init__(np.ones(given.rows.head - given.rows.tail, np.bool_), 0)
+        self._arrived = 0
+        given.missing.above = self
+
+    @property
+    def bound(self) -> int:
+        """All that is there: what is not old is closed."""
+        head = self._state.rows.head
+        self._reach(head)
+        return head
+
+    def _reach(self, stop: int) -> None:
+        size = stop - self._first
+        if size > len(self._closed):
+            more = max(size, 2 * len(self._closed)) - len(self._closed)
+            self._closed = np.concatenate([self._closed, np.ones(more, np.bool_)])
+
+    def arrive(self, start: int, stop: int) -> None:
+        """The state was completed with these rows."""
+        self._reach(stop)
+        self._closed[start - self._first : stop - self._first] = False
+        self._count += stop - start
+        self._arrived += stop - start
+
+    @property
+    def are_all_closed(self) -> bool:
+        return self._state.missing is None and self.left == 0
+
+    @property
+    def progress(self) -> float:
+        made = 1 - self.left / self._arrived if self._arrived else 1.0
+        missing = self._state.missing
+        return made if missing is None else min(made, missing.completion)
+
+    def cut(self) -> None:
+        gone = self._closed[self._state.rows.head - self._first :]
+        self._count -= len(gone) - int(np.count_nonzero(gone))
+        gone[:] = True
+
+    def dispose(self) -> None:
+        super().dispose()
+        if self._state.missing is not None:
+            self._state.missing.above = None
+
+
+def old_rows_of(given: Input) -> OldRows:
+    """The old rows of ``given`` as of now."""
+    return Present(given) if given.missing is None else Arriving(given)
