@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,14 +41,26 @@ def test_it_is_used_only_where_it_is(tmp_path: Path) -> None:
     assert f"-XX:SharedArchiveFile={archive_of(mine)}" in archive_options(mine)
 
 
-def test_a_run_that_fails_leaves_nothing(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess([], 1, "", "…\nno room on the disk\n")
+def failing(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.CompletedProcess([], 1, "", "…\nno room on the disk\n")
 
-    monkeypatch.setattr(subprocess, "run", failing)
-    with pytest.raises(PenstockError, match=r"could not be made: no room on the disk"):
+
+def endless(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    raise subprocess.TimeoutExpired("python", 600)
+
+
+@pytest.mark.parametrize(
+    ("run", "told"), [(failing, "could not be made: no room on the disk"), (endless, "in 600 sec")]
+)
+def test_a_run_that_fails_leaves_nothing(
+    run: Callable[..., subprocess.CompletedProcess[str]],
+    told: str,
+    tmp_path: Path,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(PenstockError, match=told):
         make_archive(java(tmp_path / "java", "17.0.1"))
     assert list(cache.rglob("*.jsa")) == []
     assert [p.name for p in (cache / "penstock").iterdir() if p.name.startswith("archive-")] == []

@@ -57,14 +57,20 @@ def make_archive(java: Java | None = None) -> Path | None:
         return None
     with tempfile.TemporaryDirectory(prefix="archive-", dir=archive.parent) as folder:
         draft = Path(folder) / "classes.jsa"
-        done = subprocess.run(
-            [sys.executable, "-m", "penstock.spark.class_archive_run", folder, str(draft)],
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-            env={**os.environ, "PYTHONWARNINGS": "ignore"},
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "penstock.spark.class_archive_run", folder, str(draft)],
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                check=False,
+                env={**os.environ, "PYTHONWARNINGS": "ignore"},
+            )
+        except subprocess.TimeoutExpired:
+            raise PenstockError(
+                f"Java's class archive could not be made in {_SECONDS} seconds; is the machine "
+                "busy? Everything works without it: try again later"
+            ) from None
         if done.returncode or not draft.is_file():
             told = (done.stderr.strip().splitlines() or ["no reason was given"])[-1]
             raise PenstockError(f"Java's class archive could not be made: {told}")
