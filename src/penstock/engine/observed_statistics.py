@@ -17,7 +17,6 @@ weighted by recency as the query weighs it.
   and more streams they are told only while the pairs inside are at rest.
 - *Demand*: where feedback keeps rows of a state from being made, however many streams it covers,
   the share that is made: what the state holds against what the cost model says it would hold.
-- *Past*: where recent rows match much more or less often than all rows, what all rows say.
 - *Sizes and widths*: as they are. *Distinct values* of key columns: estimated from the samples.
 - *Costs* per operation: :mod:`penstock.engine.observed_costs`.
 """
@@ -25,7 +24,7 @@ weighted by recency as the query weighs it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +75,7 @@ def observed_statistics(
     selectivities: dict[StreamSet, float] = {}
     observed: dict[StreamSet, float] = {}
     held: dict[StreamSet, float] = {}
-    moving: dict[StreamSet, float] = {}
+    moving: set[StreamSet] = set()
     distinct: dict[tuple[str, str], float] = {}
     for tree, wiring in zip(trees, wirings, strict=True):
         samples = {alias: StreamSample(leaf) for alias, leaf in tree.leaves.items()}
@@ -99,29 +98,20 @@ def observed_statistics(
                     continue
                 selectivities[pair], over_all = found
                 if not 1 / AT_REST <= _ratio(selectivities[pair], over_all) <= AT_REST:
-                    moving[pair] = over_all
+                    moving.add(pair)
         if not thin:
-            held.update(_look_at_states(tree, clock, moving.keys(), sizes, observed))
+            held.update(_look_at_states(tree, clock, moving, sizes, observed))
     without = Statistics(rates, selectivities, observed, sizes)
     demand = _demand(graph, without, held) if held else {}
     return Statistics(
-        rates,
-        selectivities,
-        observed,
-        sizes,
-        distinct,
-        widths,
-        demand,
-        costs,
-        pushes,
-        past=moving,
+        rates, selectivities, observed, sizes, distinct, widths, demand, costs, pushes
     )
 
 
 def _look_at_states(
     tree: JoinTree,
     clock: Clock,
-    moving: Set[StreamSet],
+    moving: set[StreamSet],
     sizes: dict[StreamSet, float],
     observed: dict[StreamSet, float],
 ) -> dict[StreamSet, float]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.planning.bits import bits_of
-from penstock.planning.cardinality import Cardinality, Floats, exp
+from penstock.planning.cardinality import Cardinality, Floats
 from penstock.planning.storage import Storage
 from penstock.planning.unit_costs import UnitCosts
 
@@ -72,12 +72,10 @@ class Block:
         pushes: float = 0.0,
         nested_loops: bool = False,
         cross_products: bool = False,
-        past: Mapping[int, float] | None = None,
     ) -> None:
         """``classes`` are the masks of the streams that each class of equal columns reaches,
         ``links`` those of every other predicate over two or more streams. ``cross_products``:
         whether to consider joins of streams that no predicate links where others can be had.
-        ``past`` are log factors of pairs that are alive against new ones.
         """
         self.windows = tuple(windows)
         self.cardinality = cardinality
@@ -87,7 +85,6 @@ class Block:
         self.pushes = pushes
         self.nested_loops = nested_loops
         self.cross_products = cross_products
-        self.past = dict(past or {})
         self.everything = (1 << len(windows)) - 1
         self.classes = tuple(classes)
         self.wide_links = tuple(mask for mask in links if mask.bit_count() > 2)
@@ -189,11 +186,6 @@ class Block:
     def share_made(self, mask: int) -> float:
         """The share of the partial results over ``mask`` that feedback lets through."""
         return self.demand.get(mask, 1.0) if self.demand else 1.0
-
-    def alive(self, mask: int) -> float:
-        """Combinations over ``mask`` of the rows that the windows hold at this moment."""
-        changed = sum(factor for pair, factor in self.past.items() if pair & mask == pair)
-        return exp(self.cardinality.log_size(mask) + changed)
 
     def indexes(self, parts: Sequence[int]) -> list[int]:
         """How many indexes each input of a join needs: one for each list of key columns on which

@@ -92,7 +92,6 @@ class BlockReader:
             statistics.pushes,
             nested_loops,
             cross_products,
-            self.past(),
         )
 
     def mask(self, streams: Iterable[str]) -> int:
@@ -204,15 +203,6 @@ class BlockReader:
         key = StreamSet(streams)
         statistics = self.statistics
         return statistics.observed.get(key, statistics.selectivities.get(key))
-
-    def past(self) -> dict[int, float]:
-        """By how much more or less the pairs that are alive match than new ones, as logarithms."""
-        found = {}
-        for streams, share in self.statistics.past.items():
-            new = self.given(streams) if self.is_here(streams) else None
-            if new is not None:
-                found[self.mask(streams)] = log(share) - log(new)
-        return found
 
     def selectivities(self) -> tuple[Floats, list[Floats]]:
         """Log factors of pairs, and log shares of the members of classes of three and more."""

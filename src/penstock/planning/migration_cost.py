@@ -1,12 +1,11 @@
 """What it costs to go from one plan to another: CPU seconds, once.
 
 A state that both plans have is carried over. Another has to be made of the windows: |S_V|
-combinations, which are joined and stored. These are made of the rows that are *alive now*: when
-streams have just changed, such pairs may match far more often than new ones do
-(:attr:`~penstock.planning.statistics.Statistics.past`), and a plan that is good from now on can be
-dear to get to. With JISC they are made on demand, row by row of the stream x in V whose column is
-asked for. A row of x that has p partners in an input U of the same join on average,
-p = |S_xU| / |S_x|, is asked for with the chance 1 − exp(−p); if no predicate links U, all are.
+combinations, which are joined and stored. With JISC that is done on demand, row by row of the
+stream x in V whose column is asked for. A row of x that has p partners in an input U of the same
+join on average, p = |S_xU| / |S_x|, is asked for with the chance 1 − exp(−p); if no predicate links
+U, all are. Sizes are those of the streams as they are now: just after a drift the rows of before
+may have more combinations, of which the rows of after ask for few.
 
 What stays may need an index that it did not have, which takes an insertion per row. And a change
 has a price of its own, however small the windows are.
@@ -45,7 +44,7 @@ def _of_block(block: Block, old: Shape, new: Shape) -> float:
     had, needed = _indexes(block, old), _indexes(block, new)
     total = 0.0
     for mask, keys in needed.items():
-        rows = block.share_made(mask) * block.alive(mask)
+        rows = block.share_made(mask) * block.cardinality.size(mask)
         if mask in had:
             total += len(keys - had[mask]) * rows * costs.index
         else:

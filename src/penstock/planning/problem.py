@@ -155,7 +155,6 @@ def _check_names(query: JoinGraph, statistics: Statistics) -> None:
         statistics.observed,
         statistics.sizes,
         statistics.demand,
-        statistics.past,
     ):
         for streams in values:
             if len(streams) == 1 and streams <= known:

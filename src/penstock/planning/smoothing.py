@@ -34,7 +34,6 @@ def smoothed(before: Statistics | None, now: Statistics, weight: float) -> Stati
         now.costs,
         now.pushes,
         now.horizon,
-        now.past,
     )
 
 

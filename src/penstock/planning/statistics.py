@@ -58,9 +58,6 @@ class Statistics:
     """CPU seconds per operation, as measured in a running engine or by calibration."""
     pushes: float
     """Batches per second; 0 if their fixed cost is to be left out."""
-    past: Mapping[StreamSet, float]
-    """The share of the pairs that are *alive now* that match, where streams are changing and it is
-    another one than what new tuples find: what a change of plan has to make anew."""
     horizon: float
     """For how many seconds an UNBOUNDED window has collected, where its size is not known."""
 
@@ -76,7 +73,6 @@ class Statistics:
         costs: UnitCosts | None = None,
         pushes: float = 0.0,
         horizon: float = DAY,
-        past: Mapping[Any, float] | None = None,
     ) -> None:
         """Streams that belong together are given as a tuple of names in any order, or a set."""
         if costs is not None and not isinstance(costs, UnitCosts):
@@ -91,7 +87,6 @@ class Statistics:
             "demand": _checked("demand", demand or {}, _streams, _share),
             "costs": costs,
             "pushes": _at_least_zero("pushes", pushes),
-            "past": _checked("past", past or {}, _streams, _share),
             "horizon": _at_least_zero("horizon", horizon),
         }
         for name, value in values.items():
@@ -119,7 +114,6 @@ class Statistics:
             "demand": by_set(self.demand),
             "costs": None if self.costs is None else self.costs.to_json(),
             "pushes": self.pushes,
-            "past": by_set(self.past),
             "horizon": self.horizon,
         }
 
@@ -133,7 +127,7 @@ class Statistics:
                 raise OptionError(f"no statistic is called {name!r}; they are: {', '.join(known)}")
         if "rates" not in given:
             raise OptionError("statistics need rates: tuples per second by stream")
-        for name in ("selectivities", "observed", "sizes", "distinct", "demand", "past"):
+        for name in ("selectivities", "observed", "sizes", "distinct", "demand"):
             if name in given:
                 given[name] = _pairs(name, given[name])
         if given.get("costs") is not None:
