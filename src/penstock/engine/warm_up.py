@@ -76,10 +76,13 @@ def warm_up(progress: Callable[[int, int], None] | None = None) -> int:
     for number, (text, plan, options) in enumerate(cases):
         query = parse(text, schemas=schemas)
         many = options.pop("many", False)
+        other_plan = options.pop("then", None)
         engine = Engine(query, plan=plan, **options)
         sources = {stream.source for block in query.blocks for stream in block.streams}
         static = {"T": _static()} if "T" in sources else {}
-        for push in _pushes(many):
+        for turn, push in enumerate(_pushes(many)):
+            if turn == _CHANGE and other_plan is not None:
+                engine.migrate(other_plan)
             batches = {name: batch for name, batch in push.items() if name in sources}
             with contextlib.suppress(InputError):  # Taking back a failed push needs kernels too.
                 engine.push(batches | static)
@@ -132,6 +135,9 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield f"SELECT A.id, C.id FROM {three} WHERE {chain}", plan, {"lateness": 20}
     long = "A [RANGE 9 SECONDS], B [RANGE 9 SECONDS], C [RANGE 9 SECONDS]"
     yield f"SELECT A.id, C.id FROM {long} WHERE {chain}", "(A B C)", {}
+    for join in ("hash", "nested-loops"):  # States of the second plan are completed on demand.
+        changed = {"then": "(A (B C))", "join": join}
+        yield f"SELECT A.id, C.id FROM {long} WHERE {chain}", "((A B) C)", changed
     for column in _TYPES:
         if column not in _NO_KEY:
             text = f"SELECT A.id, B.{column} FROM {pair} WHERE A.{column} = B.{column}"
@@ -197,6 +203,8 @@ def _pushes(many: bool) -> list[dict[str, Any]]:
     ]
 
 
+_CHANGE = 3
+"""Before this push, the plan is changed."""
 _MANY = 5_000
 """So many distinct values of a window that are gone in the next push, and are swept away."""
 
