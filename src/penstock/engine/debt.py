@@ -14,6 +14,12 @@ allows. So windows keep a row until the watermark has passed its death, as ever,
 only while an owed probe is older than its death *and* a result with it would be fresh: never longer
 than FRESHNESS, and not at all longer where that is the window (:meth:`Debt.keep_from`).
 
+**Who pays first.** The youngest. A walk begins at the newest row and passes over all that came
+after its bound, and it ends where the rows begin that were dead when the owed row was born. From
+the youngest on, both ways are short; from the oldest on, every walk passes over all that is held.
+Each probe is made for itself, so the order makes no difference to the answer; but the oldest are
+the first to become stale, if they do before it is their turn.
+
 Rows of one slice that wait at one input share their bounds, and are one :class:`Owed`: three
 integers per row. An owed row is forgotten when it is stale itself. When a ring is packed its rows
 get new numbers in the same order, so numbers and bounds are carried over.
@@ -110,21 +116,21 @@ class Debt:
             self._owed[origin] = (*self._owed.get(origin, ()), owed)
 
     def take(self, origin: StreamSet, most: int) -> Owed | None:
-        """The first of what ``origin`` owes, at most so many rows: they are about to probe."""
+        """The last of what ``origin`` owes, at most so many rows: they are about to probe."""
         owed = self._owed.get(origin, ())
         if not owed:
             return None
-        first = owed[0]
-        if len(first) <= most:
-            self._owed[origin] = owed[1:]
-            return first
-        self._owed[origin] = (first.pick(slice(most, None)), *owed[1:])
-        return first.pick(slice(0, most))
+        last = owed[-1]
+        if len(last) <= most:
+            self._owed[origin] = owed[:-1]
+            return last
+        self._owed[origin] = (*owed[:-1], last.pick(slice(0, len(last) - most)))
+        return last.pick(slice(len(last) - most, None))
 
     def next_origin(self) -> StreamSet | None:
-        """Whose turn it is to pay: the input whose first debt is the oldest."""
-        fronts = [(owed[0].oldest, o) for o, owed in self._owed.items() if owed]
-        return min(fronts, key=lambda each: each[0])[1] if fronts else None
+        """Whose turn it is to pay: the input whose last debt is the youngest."""
+        fronts = [(owed[-1].oldest, o) for o, owed in self._owed.items() if owed]
+        return max(fronts, key=lambda each: each[0])[1] if fronts else None
 
     def forget_stale(self, now: int) -> dict[StreamSet, int]:
         """Let go of rows whose results would be stale at ``now``; how many of each input."""

@@ -378,6 +378,19 @@ class JoinTree:
         for rows, low in zip(rings, lows, strict=True):
             rows.low = low
 
+    def process_late(self, since: int) -> Composites:
+        """The results of owed probes of rows that were born at ``since`` or later.
+
+        To be called while all rows are :meth:`unhidden`: those that died before are no partners.
+        """
+        for leaf in self.leaves.values():
+            leaf.rows.low = leaf.rows.tail
+            leaf.rows.hide_before(since)
+        for state in self._kept:
+            state.rows.low = state.rows.tail
+            state.hide()
+        return self.process({})
+
     def process(self, deltas: Mapping[str, Composites]) -> Composites:
         """The results of ``deltas``, the newest rows of the leaves, which already hold them."""
         if self._top is None:

@@ -255,10 +255,10 @@ class OverloadControl:
         self._left.subtract(rows)
         self._note(sum(rows.values()))
 
-    def _note(self, rows: int) -> None:
+    def _note(self, rows: int, late: bool = False) -> None:
         """Tell the budget what was done since the last call."""
         probes, results = self._counts.used, self._counts.results
-        self.budget.note(rows, probes - self._noted[0], results - self._noted[1])
+        self.budget.note(rows, probes - self._noted[0], results - self._noted[1], late)
         self._noted = (probes, results)
 
     def _estimate(self, rows: Mapping[str, int]) -> tuple[float, float]:
@@ -376,8 +376,9 @@ class OverloadControl:
         """How many rows of ``origin`` can still make up for their probes in this push."""
         probes, results = self._costs[origin]
         if self._is_clocked:
-            self._note(0)
-            left = self.budget.fitting(0, results / max(1.0, probes), self._counts.results)
+            self._note(0, late=True)
+            each = results / max(1.0, probes)
+            left = self.budget.fitting(0, each, self._counts.results, late=True)
         else:
             left = self._grant.probes - self._counts.used
         return max(1.0, left / max(1.0, probes)) if left >= 1 else 0.0
@@ -390,7 +391,7 @@ class OverloadControl:
             self._look({})
         owed = len(rationing.debt)
         with tree.unhidden():
-            late = rationing.pay(lambda: tree.process({}), affordable, _AT_ONCE)
+            late = rationing.pay(tree.process_late, affordable, _AT_ONCE)
         self._staged["paid"] += owed - len(rationing.debt)
         return concatenate(late) if late else None
 
@@ -506,6 +507,7 @@ class OverloadControl:
             "numbered": self._numbered,
             "pushes": self._pushes,
             "cost": asdict(self.budget.cost),
+            "late cost": asdict(self.budget.late_cost),
         }
 
     def load_json(self, values: Mapping[str, Any], now: int) -> None:
@@ -518,6 +520,7 @@ class OverloadControl:
         self._numbered = values["numbered"]
         self._pushes = values["pushes"]
         self.budget.cost = ProbeCost(**values.get("cost", {}))
+        self.budget.late_cost = ProbeCost(**values.get("late cost", {}))
         self._now = now
 
     def measure(self) -> dict[str, Any]:

@@ -60,6 +60,8 @@ class ProbeBudget:
         self._rows = 0
         self._is_warm = False
         self.cost = ProbeCost()
+        self.late_cost = ProbeCost()
+        """What owed probes cost, which look back over windows that were held for them."""
         self._after: dict[Part, FittedLine] = dict.fromkeys(get_args(Part), FittedLine())
         self._all_rows = 0
 
@@ -118,15 +120,17 @@ class ProbeBudget:
         spare = self._share * (self._start - self._last_start)
         return self.cost.probes_in(spare, rows, results, self._each_result)
 
-    def fitting(self, rows: int, results: float, made: int) -> float:
+    def fitting(self, rows: int, results: float, made: int, late: bool = False) -> float:
         """The probes that fit into what is left of the time, beside storing ``rows``.
 
-        A probe makes so many ``results``, and ``made`` results are to be handed on already.
+        A probe makes so many ``results``, and ``made`` results are to be handed on already. Probes
+        that were owed (``late``) have a cost of their own, as soon as it is known.
         """
         later = sum(line.fixed for line in self._after.values())
         later += self._after["host rows"].each * self._all_rows + self._each_result * made
         left = self.seconds_left - min(later, _MOST_LATER * self._allowed)
-        return self.cost.probes_in(left, rows, results, self._each_result)
+        cost = self.late_cost if late and self.late_cost.is_known else self.cost
+        return cost.probes_in(left, rows, results, self._each_result)
 
     @property
     def _each_result(self) -> float:
@@ -142,12 +146,14 @@ class ProbeBudget:
         """Rows of the push that have not been noted."""
         return self._rows
 
-    def note(self, rows: int, probes: int, results: int) -> None:
+    def note(self, rows: int, probes: int, results: int, late: bool = False) -> None:
         """Since the last call, or the begin of the push, this was done."""
         if not self.is_timed:
             return
         now = self._cost_time()
-        if self._is_warm:  # At first there may be something to load or to compile.
+        if late:
+            self.late_cost = self.late_cost.observe(rows, probes + results, now - self._mark)
+        elif self._is_warm:  # At first there may be something to load or to compile.
             self.cost = self.cost.observe(rows, probes + results, now - self._mark)
         self._is_warm |= rows + probes > 0
         self._mark = now

@@ -177,14 +177,15 @@ class Rationing:
 
     def pay(
         self,
-        process: Callable[[], Composites],
+        process: Callable[[int], Composites],
         affordable: Callable[[StreamSet], float],
         at_once: int,
     ) -> list[Composites]:
-        """Make up for owed probes, the oldest first, as long as a row is affordable.
+        """Make up for owed probes, the youngest first, as long as a row is affordable.
 
-        ``process`` is a pass through the tree, ``affordable`` tells how many rows of an input can
-        probe now, on their way to the root, ``at_once`` is the most rows of a pass.
+        ``process`` is a pass through the tree for rows born at an instant or later, ``affordable``
+        tells how many rows of an input can probe now, on their way to the root, ``at_once`` is the
+        most rows of a pass.
         """
         late: list[Composites] = []
         while True:
@@ -196,7 +197,7 @@ class Rationing:
             assert owed is not None
             self._paying = (origin, owed)
             try:
-                late.append(process())
+                late.append(process(owed.oldest))
             finally:
                 self._paying = None
 
