@@ -88,7 +88,8 @@ class LeafWindow(IndexedRows):
         self._chosen = self.rows.add_column(np.bool_) if by_rows else None
         self.needed = self._needed_columns(wiring)
         self._plain_columns = self._plainly(wiring)
-        rings = [*self._key_columns, *(column.column for column in self.payload.rings)]
+        self._payload_rings = self.payload.rings
+        rings = [*self._key_columns, *(column.column for column in self._payload_rings)]
         self._plain_widths = np.array([self.rows.columns[c].itemsize for c in rings], np.int64)
         self._append_plain = PlainAppend(self.rows, rings, self._indexes, self._span)
 
@@ -119,7 +120,7 @@ class LeafWindow(IndexedRows):
     def is_plain(self) -> bool:
         """Whether plain batches can be taken in by their addresses."""
         return self._plain_columns is not None and all(
-            ring.flags is None for ring in self.payload.rings
+            ring.flags is None for ring in self._payload_rings
         )
 
     def _needed_columns(self, wiring: Wiring) -> tuple[str, ...]:
