@@ -74,8 +74,7 @@ class CompiledOrder:
         self._given = tuple(streams)
         self._slots = {stream: slot for slot, stream in enumerate(streams)}
         for step in steps:
-            target = step.target
-            for stream in _streams_of(target):
+            for stream in _streams_of(step.target):
                 self._slots[stream] = len(self._slots)
         self._leaves = [leaves[stream] for stream in self._slots]
         self._code = np.empty(0, np.int64)
@@ -113,12 +112,12 @@ class CompiledOrder:
         for step, probes, matches in zip(self._steps, tally[::2], tally[1::2], strict=True):
             step.tally(probes, matches)
         most = max(tally)
-        if count == 0:
-            return None, most
         made = side[:, :count].copy()
-        found = dict(zip(self._slots, made, strict=False))
         if _WORKSPACE.room > _MOST:
             _WORKSPACE.reserve(_FEWEST)
+        if count == 0:
+            return None, most
+        found = dict(zip(self._slots, made, strict=False))
         if self._dated:
             return Composites(found, made[-2], made[-1]), most
         return Composites.undated(found), most

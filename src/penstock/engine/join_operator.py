@@ -65,6 +65,9 @@ class JoinOperator:
         """The orders that need no lifespans on the way."""
         self.reroute(node, inputs)
         self._brief = min(leaves[stream].span for stream in self.streams) // (2 * len(self.streams))
+        """In a slice no longer than this, lifespans can wait until results are complete: what a
+        probe sees was alive when the slice began, so there is little to reject. A composite of k
+        streams lives for about a k-th of the windows, as its oldest row is the first to go."""
 
     def reroute(self, node: Join, inputs: Sequence[Input]) -> None:
         """Probe in the orders of ``node`` from now on: the same join in all other respects."""
