@@ -108,6 +108,7 @@ class Block:
         self._connected: dict[int, bool] = {}
         self.components = self._components()
         self.join_costs: dict[tuple[int, ...], Cost] = {}
+        self.stored_inputs: dict[tuple[int, ...], Cost] = {}
         self.orders: dict[tuple[int, ...], ProbeOrders] = {}
 
     @property

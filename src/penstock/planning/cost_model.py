@@ -37,12 +37,15 @@ def join_cost(block: Block, parts: tuple[int, ...]) -> Cost:
 
 def storing(block: Block, parts: tuple[int, ...]) -> Cost:
     """The windows and states of the inputs of a join: all of its memory, quickly known."""
-    cpu = memory = 0.0
-    for part, indexes in zip(parts, block.indexes(parts), strict=True):
-        stored = block.storing(part, indexes)
-        cpu += stored.cpu
-        memory += stored.memory
-    return Cost(cpu, memory)
+    found = block.stored_inputs.get(parts)
+    if found is None:
+        cpu = memory = 0.0
+        for part, indexes in zip(parts, block.indexes(parts), strict=True):
+            stored = block.storing(part, indexes)
+            cpu += stored.cpu
+            memory += stored.memory
+        found = block.stored_inputs[parts] = Cost(cpu, memory)
+    return found
 
 
 def probing(block: Block, parts: tuple[int, ...]) -> float:

@@ -10,6 +10,7 @@ the inputs, so here it is the memory that the step really saves.
 
 from __future__ import annotations
 
+from penstock.planning.cost_model import join_cost
 from penstock.planning.limits import Limits
 from penstock.planning.problem import Candidate, Problem
 from penstock.planning.shape import joins_of, merge
@@ -28,17 +29,24 @@ def state_removal(problem: Problem, limits: Limits, start: Candidate) -> list[Ca
 
 
 def _step(problem: Problem, current: Candidate) -> Candidate | None:
-    best: tuple[float, Candidate] | None = None
+    best: tuple[float, int, int] | None = None
     for number, shape in enumerate(current.shapes):
-        for node in joins_of(shape):
-            if node is shape:
-                continue
-            shapes = list(current.shapes)
-            shapes[number] = merge(shape, node.mask)
-            after = problem.evaluate(shapes)
-            saved = current.cost.memory - after.cost.memory
-            more = after.cost.cpu - current.cost.cpu
-            ratio = more / saved if saved > 0 else float("inf") if more > 0 else float("-inf")
-            if best is None or ratio < best[0]:
-                best = (ratio, after)
-    return None if best is None else best[1]
+        block = problem.blocks[number]
+        for consumer in joins_of(shape):
+            for node in consumer.inputs:
+                if not node.inputs:
+                    continue
+                # A plan costs the sum over its joins: only these two change.
+                merged = join_cost(block, merge(consumer, node.mask).parts)
+                apart = join_cost(block, consumer.parts).plus(join_cost(block, node.parts))
+                saved = apart.memory - merged.memory
+                more = merged.cpu - apart.cpu
+                ratio = more / saved if saved > 0 else float("inf") if more > 0 else float("-inf")
+                if best is None or (ratio, number, node.mask) < best:
+                    best = (ratio, number, node.mask)
+    if best is None:
+        return None
+    _, number, mask = best
+    shapes = list(current.shapes)
+    shapes[number] = merge(shapes[number], mask)
+    return problem.evaluate(shapes)

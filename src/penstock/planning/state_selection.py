@@ -19,6 +19,8 @@ Where the paper cannot be followed to the letter:
 
 from __future__ import annotations
 
+import numpy as np
+
 from penstock.planning.block import Block
 from penstock.planning.cost_model import shape_cost, storing
 from penstock.planning.limits import Limits
@@ -73,27 +75,32 @@ def _memory(block: Block, shape: Shape) -> float:
 def _edges(block: Block, shape: Shape) -> dict[tuple[int, int], tuple[int, float]]:
     """Frequency and weight of every edge between inputs of the mjoin, by their positions."""
     parts = shape.parts
-    size = block.cardinality.size
-    if len(parts) < 3:
+    count = len(parts)
+    if count < 3:
         return {}
-    edges: dict[tuple[int, int], list[float]] = {}
-    for j in range(len(parts)):
+    size = block.cardinality.size
+    weights: dict[tuple[int, int], float] = {}
+    partners = np.full((count, count), np.inf)
+    for j in range(count):
         for i in range(j):
             if block.is_linked(parts[i], parts[j]):
-                edges[i, j] = [0, size(parts[i] | parts[j])]
-    for start, order in enumerate(probe_orders(block, parts).orders):
-        visited = [start]
-        for position in order:
-            near = [
-                pair
-                for other in visited
-                if (pair := (min(other, position), max(other, position))) in edges
-            ]
-            if near:
-                taken = min(near, key=lambda p: edges[p][1] / (size(parts[p[0]]) or 1.0))
-                edges[taken][0] += 1
-            visited.append(position)
-    return {pair: (int(frequency), weight) for pair, (frequency, weight) in edges.items()}
+                weights[i, j] = size(parts[i] | parts[j])
+                partners[i, j] = partners[j, i] = weights[i, j] / (size(parts[i]) or 1.0)
+    # Row x of ``walks`` is the walk that starts from input x; ``taken`` says which of the inputs
+    # before each step it goes to the step from.
+    orders = probe_orders(block, parts).orders
+    walks = np.array([(start, *order) for start, order in enumerate(orders)])
+    between = partners[walks[:, :, None], walks[:, None, :]]
+    between[:, ~np.tri(count, count, -1, dtype=np.bool_)] = np.inf
+    taken = between.argmin(axis=2)
+    frequencies = dict.fromkeys(weights, 0)
+    for walk, froms in zip(walks.tolist(), taken.tolist(), strict=True):
+        for position, origin in zip(walk, froms, strict=True):
+            other = walk[origin]
+            pair = (other, position) if other < position else (position, other)
+            if pair in frequencies:
+                frequencies[pair] += 1
+    return {pair: (frequencies[pair], weight) for pair, weight in weights.items()}
 
 
 def _optimized(block: Block, left: Shape, right: Shape) -> Shape:
