@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import arrival, eddy, feedback_policy, preparation
+from penstock.engine import arrival, eddy, feedback_policy, join_step, preparation
 from penstock.engine.change_of_plan import STRATEGIES
 from penstock.engine.eddy import EDDIES
 from penstock.engine.feedback import Feedback
@@ -196,6 +196,13 @@ CLIQUES = FEATURES - {"except", "group by", "dstream", "rstream", "key types"}
 def test_any_query_any_plan_any_split(start: int) -> None:
     for seed in range(start, start + BLOCK):
         check(seed)
+
+
+@seeds(5_000)
+def test_few_candidates_at_once(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_step, "_CANDIDATES", 3)
+    for seed in range(start, start + BLOCK):
+        check(seed, between=fail_sometimes if seed % 2 else None)
 
 
 @seeds(10_000)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from test_exactness import fail_sometimes, migrate, restart, wander
 
 import penstock
-from penstock.engine import arrival, feedback_policy, overload_control
+from penstock.engine import arrival, earlier_heads, feedback_policy, overload_control
 from penstock.engine.feedback import Feedback
 from penstock.engine.overload import Overload
 from penstock.engine.rows import Rows
@@ -134,7 +134,9 @@ def policy(seed: int, name: Any) -> Overload:
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards and productivities are looked at again after a few rows; debts are paid in parts."""
+    """Guards and productivities are looked at again after a few rows; debts are paid in parts, as
+    of the time when they were made."""
+    monkeypatch.setattr(earlier_heads, "_FEW", 0)
     for name, rows in (("_FIRST", 4), ("_INTERVAL", 3), ("_SAMPLE", 4), ("_LONGEST", 1)):
         monkeypatch.setattr(feedback_policy, name, rows)
     monkeypatch.setattr(overload_control, "_FIRST_LOOK", 4)

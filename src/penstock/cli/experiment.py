@@ -78,7 +78,13 @@ def _study(name: str, arguments: list[str]) -> int:
         epilog=f"example: penstock experiment {name} --seed 2",
     )
     module.add_arguments(parser)
-    return INCOMPLETE if module.run(parser.parse_args(arguments)) is False else 0
+    options = parser.parse_args(arguments)
+    if not module.__name__.startswith("penstock.spark."):
+        return INCOMPLETE if module.run(options) is False else 0
+    from penstock.cli.run.spark_start import messages_apart
+
+    with messages_apart():
+        return INCOMPLETE if module.run(options) is False else 0
 
 
 def _module(name: str) -> Any:

@@ -8,7 +8,7 @@ block. Then come the conditions that the probe did not check, and the residual p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.composite_state import CompositeState, is_run, key_values
 from penstock.engine.composites import Composites, concatenate, none_of
+from penstock.engine.earlier_heads import bound_at, index_before
 from penstock.engine.evaluate import conjunction
 from penstock.engine.kernels import pairs, probe, ring
 from penstock.engine.leaf_window import LeafWindow, date
@@ -33,6 +34,10 @@ Algorithm = Literal["hash", "nested-loops"]
 
 _BLOCK = 8192
 _MATCHES = 1 << 18
+_CANDIDATES = 1 << 16
+"""Pairs that a probe finds at once, about: their columns are tested while in the cache."""
+_FIRST = 1024
+"""Composites that probe at once before it is known how many partners they find."""
 
 
 class JoinStep:
@@ -53,7 +58,7 @@ class JoinStep:
         self.linking = linking
         self._counts = counts
         self._probes, self._matches = place, place + 1
-        self._ratio = 1.0
+        self._ratio = float(_CANDIDATES // _FIRST)
         """Candidates per probe, lately: how much room the next probe needs."""
         self._leaves = leaves
         self._residual = conjunction([p.expression for p in linking.residuals])
@@ -152,9 +157,28 @@ class JoinStep:
         gap: Gap | None,
         among: Among | None,
     ) -> Composites:
+        """Slice by slice, as frequent keys may have many more partners than pass the tests."""
         rows, index = self.target.rows, self.index
         assert index is not None
-        bound = bound if gap is None else rows.head
+        if gap is not None:
+            bound = rows.head
+        elif rows.is_late:
+            if isinstance(self.target, LeafWindow):
+                bound = bound_at(rows, bound, left.deaths)
+            index = index_before(rows, index, bound)
+        found, start = [], 0
+        while start < len(left):
+            stop = start + max(1, int(_CANDIDATES / max(self._ratio, 1e-9)))
+            part = left if start == 0 and stop >= len(left) else left.slice(start, stop)
+            found.append(self._hash_slice(part, index, bound, gap, among))
+            start = stop
+        found = [part for part in found if len(part)]
+        return concatenate(found) if found else self._nothing(left)
+
+    def _hash_slice(
+        self, left: Composites, index: HashIndex, bound: int, gap: Gap | None, among: Among | None
+    ) -> Composites:
+        rows = self.target.rows
         keys = key_values(self.left_keys, left.ids, self._leaves)
         expected = len(left) * self._ratio
         if isinstance(self.target, LeafWindow):
@@ -347,8 +371,13 @@ class ColumnReader:
 
     composites: Composites
     leaves: Mapping[str, LeafWindow]
+    _read: dict[Column, pa.Array] = field(default_factory=dict)
+    """An expression may name a column several times."""
 
     def __call__(self, column: Column) -> pa.Array:
-        return self.leaves[column.stream].payload.take(
-            column.name, self.composites.ids[column.stream]
-        )
+        found = self._read.get(column)
+        if found is None:
+            rows = self.composites.ids[column.stream]
+            found = self.leaves[column.stream].payload.take(column.name, rows)
+            self._read[column] = found
+        return found

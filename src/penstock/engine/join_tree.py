@@ -372,11 +372,15 @@ class JoinTree:
         lows = [rows.low for rows in rings]
         for rows in rings:
             rows.low = rows.tail
+            rows.is_late = True
         for operator in self.operators:
             operator.extent = END
-        yield
-        for rows, low in zip(rings, lows, strict=True):
-            rows.low = low
+        try:
+            yield
+        finally:
+            for rows, low in zip(rings, lows, strict=True):
+                rows.low = low
+                rows.is_late = False
 
     def process_late(self, since: int) -> Composites:
         """The results of owed probes of rows that were born at ``since`` or later.

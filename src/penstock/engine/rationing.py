@@ -214,6 +214,8 @@ class Rationing:
     def follow(self, tree: JoinTree) -> None:
         """Between pushes: know the inputs by whatever numbers their rows get."""
         if bool(self.debt) != self.debt.is_watching:
+            for edge, _, _ in tree.inputs():
+                edge.input.rows.forget_earlier()
             self.debt.watch(
                 {
                     edge.streams: (edge.input.rows, consumer.streams, position)

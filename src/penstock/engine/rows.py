@@ -47,6 +47,9 @@ class HashIndex:
     ring while the index of an old window is being filled."""
     touched: int = 0
     """Heads before this one lie in memory that has been asked for."""
+    earlier: HashIndex | None = None
+    """What it was at some earlier time, while probes of then are made
+    (:mod:`penstock.engine.earlier_heads`)."""
 
     @classmethod
     def of(cls, capacity: int) -> HashIndex:
@@ -71,6 +74,8 @@ class Rows:
         self.tail = 0
         self.head = 0
         self.low = 0
+        self.is_late = False
+        """Whether those that probe now should have done so long ago."""
         self.generation = next(_GENERATIONS)
         """Another number whenever a column or an index has come, gone or moved; no other ring's."""
         self.columns: list[NDArray[Any]] = []
@@ -100,9 +105,17 @@ class Rows:
     @property
     def nbytes(self) -> int:
         """Bytes held by columns and indexes."""
-        return sum(c.nbytes for c in self.columns) + sum(
-            i.heads.nbytes + i.entries.nbytes for i in self.indexes
+        earlier = (i.earlier.heads.nbytes for i in self.indexes if i.earlier is not None)
+        return (
+            sum(c.nbytes for c in self.columns)
+            + sum(i.heads.nbytes + i.entries.nbytes for i in self.indexes)
+            + sum(earlier)
         )
+
+    def forget_earlier(self) -> None:
+        """Nobody probes as of an earlier time any more."""
+        for index in self.indexes:
+            index.earlier = None
 
     def add_column(self, dtype: Any) -> int:
         """A new column, zero in all rows; its number."""
@@ -213,6 +226,7 @@ class Rows:
                 index.heads, index.entries, index.shift, self.mask, self.tail, head, index.stop
             )
             index.stop = min(index.stop, head)
+            index.earlier = None
         self.head = head
         self.low = self.tail
         self._expected = 0
@@ -366,7 +380,7 @@ def probe_all(
             rows.columns[row_deaths],
             rows.mask,
             rows.low,
-            rows.head - 1,
+            index.stop - 1,
             bound,
             ACTIVE,
             out,
@@ -391,7 +405,7 @@ def probe_keys(
             index.shift,
             rows.mask,
             rows.low,
-            rows.head - 1,
+            index.stop - 1,
             bound,
             offset,
             ACTIVE,

@@ -25,6 +25,7 @@ import pyarrow as pa
 from numba.core import event
 
 from penstock.engine.feedback import Detection, Feedback
+from penstock.engine.overload import Overload
 from penstock.errors import InputError
 
 _KERNELS = "penstock.engine.kernels."
@@ -138,6 +139,9 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for join in ("hash", "nested-loops"):  # States of the second plan are completed on demand.
         changed = {"then": "(A (B C))", "join": join}
         yield f"SELECT A.id, C.id FROM {long} WHERE {chain}", "((A B) C)", changed
+    patient = long.replace("SECONDS]", "SECONDS] FRESHNESS 1 HOUR")
+    owing = {"overload": Overload("defer", probes=1), "many": True}
+    yield f"SELECT A.id, C.id FROM {patient} WHERE {chain}", "((A B) C)", owing
     for column in _TYPES:
         if column not in _NO_KEY:
             text = f"SELECT A.id, B.{column} FROM {pair} WHERE A.{column} = B.{column}"

@@ -115,6 +115,28 @@ def sign_of_life(console: Console, what: str) -> Iterator[None]:
 
 
 @contextmanager
+def messages_apart() -> Iterator[None]:
+    """What Spark writes is thrown away, unless something goes wrong: then it is told where it is.
+
+    For experiments, which start Spark themselves.
+    """
+    need_spark()
+    log = SparkLog()
+    try:
+        with _stderr_to(log.path):
+            yield
+    except Exception as error:
+        if isinstance(error, PenstockError):
+            raise
+        raise PenstockError(
+            f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason'}; "
+            f"Spark's messages are in {log.keep()}"
+        ) from error
+    finally:
+        log.close()
+
+
+@contextmanager
 def _stderr_to(path: Path | None) -> Iterator[None]:
     """Give processes that are started now ``path`` as stderr."""
     if path is None:

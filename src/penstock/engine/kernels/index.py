@@ -196,6 +196,20 @@ def rebuild(
 
 
 @njit(cache=True)
+def heads_of(heads: Uint32s, entries: Int64s, shift: int, mask: int, tail: int, stop: int) -> None:
+    """Fill new ``heads`` as they were when the row before ``stop`` was the newest."""
+    numbers = 2 * mask + 1
+    for s in range(tail, stop):
+        entry = entries[np.uint64(s & mask)]
+        if entry != ABSENT:
+            hashed = hash_of(np.int64(np.int32(entry)))
+            bucket = bucket_of(hashed, shift)
+            tags = np.int64(heads[bucket]) & ~numbers
+            tag = np.int64(np.uint64(1) << tag_of(hashed, shift))
+            heads[bucket] = np.uint32((s & numbers) | tags | tag)
+
+
+@njit(cache=True)
 def enter_codes(
     heads: Uint32s, entries: Int64s, shift: int, mask: int, start: int, saved: Int64s
 ) -> None:

@@ -91,6 +91,14 @@ def first_alive(death: Int64s, mask: int, tail: int, head: int, before: int) -> 
 
 
 @njit(cache=True)
+def last_born(birth: Int64s, mask: int, low: int, bound: int, instant: int) -> int:
+    """The row after the last one before ``bound`` that was born by ``instant``, or ``low``."""
+    while bound > low and birth[np.uint64((bound - 1) & mask)] > instant:
+        bound -= 1
+    return bound
+
+
+@njit(cache=True)
 def clear_below(column: Int64s, mask: int, start: int, lowest: int, flags: Bools) -> None:
     """Clear ``flags``, one for each row from ``start`` on, where the value is below ``lowest``."""
     for i in range(flags.shape[0]):
