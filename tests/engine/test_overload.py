@@ -25,6 +25,7 @@ import penstock
 from penstock.engine import arrival, earlier_heads, feedback_policy, overload_control
 from penstock.engine.feedback import Feedback
 from penstock.engine.overload import Overload
+from penstock.engine.rationing import Rationing
 from penstock.engine.rows import Rows
 from penstock.testing.case import Case
 from penstock.testing.compare import rows_of
@@ -240,3 +241,43 @@ def test_with_budget_enough_nothing_is_skipped(start: int) -> None:
         option = Overload("shed" if seed % 4 else "defer", probes=1e12)
         run = Run(seed, case, option, lambda _: None, **options_of(seed)).go()
         assert run.found == run.expected, f"seed {seed}\n{case}"
+
+
+@pytest.mark.parametrize("plan", ["((A B) C)", "(A B C)"])
+def test_what_is_held_for_a_debt_does_not_grow_while_it_waits(
+    plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A burst that nobody pays for, and then a long calm time: only the burst is held for it."""
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.int64())])
+    windows = ", ".join(f"{s} [RANGE 100 MILLISECONDS] FRESHNESS 1 DAY" for s in "ABC")
+    query = penstock.parse(
+        f"SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM {windows} WHERE A.k = B.k AND B.k = C.k",
+        schemas=dict.fromkeys("ABC", schema),
+    )
+    engine = penstock.Engine(query, plan, overload=Overload("defer", probes=1e-6))
+    exact = penstock.Engine(query)
+    chance = np.random.default_rng(5)
+
+    def push(start: int, count: int, probes: float) -> tuple[Counter[Row], Counter[Row]]:
+        times = np.sort(start + chance.integers(0, 50, count))
+        batches = {
+            s: pa.table([times, chance.integers(0, 20, count)], schema=schema) for s in "ABC"
+        }
+        found = engine.push(batches, probes=probes)
+        return counted(rows_of(found)), counted(rows_of(exact.push(batches)))
+
+    def held() -> int:
+        windows: dict[str, Any] = engine.metrics()["state"]["windows"]
+        return sum(each["rows"] for each in windows.values())
+
+    told = [push(50 * turn, 60, 0.0) for turn in range(8)]
+    with monkeypatch.context() as patched:
+        patched.setattr(Rationing, "pay", lambda *_: [])
+        told += [push(50 * turn, 6, float("inf")) for turn in range(8, 400)]
+    burst = 8 * 3 * 60
+    assert engine.metrics()["overload"]["debt"]["probes"] > burst // 2
+    assert burst // 2 < held() < 4 * burst
+    told += [push(50 * 400, 6, float("inf"))]
+    assert engine.metrics()["overload"]["debt"]["probes"] == 0
+    assert held() < burst // 2
+    assert sum((f for f, _ in told), Counter()) == sum((e for _, e in told), Counter())

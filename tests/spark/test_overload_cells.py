@@ -6,6 +6,7 @@ import dataclasses
 import random
 import re
 from collections import Counter
+from operator import ge
 from typing import Any
 
 import pytest
@@ -52,6 +53,7 @@ def test_failed_attempts_lost_and_foreign_engines(
         oracle = Oracle(graph, case.lateness)
         found: Counter[Any] = Counter()
         wanted: Counter[Any] = Counter()
+        told: dict[int, list[float]] = {}
         for push, deliveries in enumerate(deliveries_of(case, graph, settings.placement)):
             for cell, delivery in enumerate(deliveries):
                 while True:
@@ -70,6 +72,9 @@ def test_failed_attempts_lost_and_foreign_engines(
                     stores[cell].abort()
                 stores[cell].commit()
                 short += taken.overload["debt"]["probes"] > 0 or taken.overload["skipped"] > 0
+                accounts = [taken.overload[name] for name in ("skipped", "probes", "paid", "stale")]
+                assert all(map(ge, accounts, told.get(cell, [0] * 4)))
+                told[cell] = accounts
                 found.update(canonical(row) for row in rows_of(taken.results))
             wanted.update(canonical(row) for row in oracle.push(case.pushes[push]))
         assert not found - wanted

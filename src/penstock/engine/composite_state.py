@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from penstock.engine.composites import Composites
 from penstock.engine.indexed_rows import IndexedRows
 from penstock.engine.kernels import pairs, ring
-from penstock.engine.leaf_window import LeafWindow, date
+from penstock.engine.leaf_window import LeafWindow, Lull, date
 from penstock.engine.rows import SMALLEST, Rows
 from penstock.engine.wiring import KeyColumn
 from penstock.plan.stream_set import StreamSet
@@ -118,19 +118,27 @@ class CompositeState(IndexedRows):
         lows = {alias: leaf.rows.low for alias, leaf in self._leaves.items()}
         self.rows.low = self._first_whole(self.rows.low, lows)
 
-    def expire(self, before: int) -> None:
-        """Let go of rows of which a part is gone; the leaf windows have been seen to already."""
+    def expire(self, before: int, lull: Lull | None = None) -> None:
+        """Let go of rows of which a part is gone; the leaf windows have been seen to already.
+
+        The ``lull`` is as for these.
+        """
         rows = self.rows
         tails = {alias: leaf.rows.tail for alias, leaf in self._leaves.items()}
         rows.advance(self._first_whole(rows.tail, tails))
-        if rows.is_worth_a_check():
+        if lull is not None or rows.is_worth_a_check():
             living = np.arange(rows.tail, rows.head, dtype=np.int64)
-            rows.pack(living[self._are_wanted(living, before)])
+            rows.pack(living[self._are_wanted(living, before, lull)])
         rows.fit()
 
-    def _are_wanted(self, living: Int64s, before: int) -> NDArray[np.bool_]:
+    def _are_wanted(
+        self, living: Int64s, before: int, lull: Lull | None = None
+    ) -> NDArray[np.bool_]:
         births, deaths = self.lifespans(living)
-        return (deaths >= before) & (births <= deaths)
+        wanted: NDArray[np.bool_] = (deaths >= before) & (births <= deaths)
+        if lull is not None:
+            wanted &= (births <= lull[0]) | (deaths >= lull[1])
+        return wanted
 
     def _first_whole(self, row: int, lowest: Mapping[str, int]) -> int:
         """The first row from ``row`` on with no id below ``lowest``."""

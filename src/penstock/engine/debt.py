@@ -12,7 +12,9 @@ once, when the later of the two is stored.
 that die no earlier than that. And it is stale if one of its tuples is older than its freshness
 allows. So windows keep a row until the watermark has passed its death, as ever, and beyond that
 only while an owed probe is older than its death *and* a result with it would be fresh: never longer
-than FRESHNESS, and not at all longer where that is the window (:meth:`Debt.keep_from`).
+than FRESHNESS, and not at all longer where that is the window. Nor do owed rows meet what was born
+when the last of them had died. So from the end of a burst on, what is held is what the burst left
+and what is alive, and nothing of the time in between, however long that is.
 
 **Who pays first.** The youngest. A walk begins at the newest row and passes over all that came
 after its bound, and it ends where the rows begin that were dead when the owed row was born. From
@@ -36,7 +38,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.clock import END
+from penstock.engine.clock import END, START
 from penstock.engine.rows import Follower, Rows
 from penstock.plan.stream_set import StreamSet
 
@@ -102,6 +104,12 @@ class Debt:
     def oldest(self) -> int:
         """The earliest birth of a row that owes; the end of time if none does."""
         return min((e.oldest for owed in self._owed.values() for e in owed), default=END)
+
+    @property
+    def youngest(self) -> int:
+        """The latest birth of a row that owes; the beginning of time if none does."""
+        births = (int(e.births.max()) for owed in self._owed.values() for e in owed)
+        return max(births, default=START)
 
     def items(self) -> Iterator[tuple[StreamSet, Owed]]:
         for origin, owed in self._owed.items():

@@ -286,6 +286,17 @@ class Engine:
             self._overload.budget.note_after("host rows", rows, rows_seconds)
             self._overload.budget.note_after("host results", results, results_seconds)
 
+    def overload_accounts(self) -> dict[str, Any] | None:
+        """What an overload policy did and lost so far, to be kept by a host; None without one."""
+        policy = self._overload
+        return None if policy is None or policy.option.policy == "exact" else policy.accounts(4)
+
+    def take_over_accounts(self, accounts: Mapping[str, Any]) -> None:
+        """Go on from :meth:`overload_accounts` of the engine that made the pushes which this one
+        has only made again."""
+        if self._overload is not None:
+            self._overload.take_over(accounts)
+
     def finish(self) -> pa.Table:
         """No more tuples will come: what was waiting for time to pass leaves now."""
         self._check_usable()
@@ -695,15 +706,16 @@ class Engine:
             self._trees, self._interners, self._wirings, strict=True
         ):
             owing = control is not None and tree is self._trees[0] and control.owes
+            lull = control.lull(before) if control and owing else None
             for alias, leaf in tree.leaves.items():
                 renumbered = leaf.expire(
-                    control.keep_from(alias, before) if control and owing else before
+                    control.keep_from(alias, before) if control and owing else before, lull
                 )
                 if renumbered is not None:
                     tree.renumber(alias, *renumbered)
                     self._output.renumber(alias, *renumbered)
             for state in tree.kept:
-                state.expire(control.keep_all_from(before) if control and owing else before)
+                state.expire(control.keep_all_from(before) if control and owing else before, lull)
             for number, interner in interners.items():
                 self._sweep(interner, tree, wiring, number)
         leaves = [leaf for tree in self._trees for leaf in tree.leaves.values()]

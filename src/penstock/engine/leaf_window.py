@@ -37,6 +37,8 @@ from penstock.query.window import Range, Unbounded
 from penstock.query.window import Rows as RowsWindow
 
 Int64s = NDArray[np.int64]
+Lull = tuple[int, int]
+"""Two instants: nobody needs what was born after the first and died before the second."""
 Bools = NDArray[np.bool_]
 
 
@@ -413,8 +415,8 @@ class LeafWindow(IndexedRows):
 
     # -- expiry ------------------------------------------------------------------------------
 
-    def expire(self, before: int) -> tuple[Int64s, int] | None:
-        """Let go of rows whose death is before ``before``.
+    def expire(self, before: int, lull: Lull | None = None) -> tuple[Int64s, int] | None:
+        """Let go of rows whose death is before ``before``, and of those that lived in the ``lull``.
 
         When rows had to be renumbered: the new number of each old row from the returned first one
         on, -1 for those that are gone.
@@ -422,9 +424,12 @@ class LeafWindow(IndexedRows):
         rows = self.rows
         rows.expire(before)
         renumbered = None
-        if rows.is_worth_a_check():
+        if lull is not None or rows.is_worth_a_check():
             first, stop = rows.tail, rows.head
             alive = ring.alive_rows(rows.deaths, rows.mask, first, stop, before)
+            if lull is not None:
+                births, deaths = self.lifespans(alive)
+                alive = alive[(births <= lull[0]) | (deaths >= lull[1])]
             if rows.pack(alive):
                 renumbered = self._packed(alive, first, stop)
         self.payload.drop_before(rows.tail)

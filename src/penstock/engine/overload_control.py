@@ -29,17 +29,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sized
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.clock import START
+from penstock.engine.clock import END, START
 from penstock.engine.composites import Composites, concatenate
 from penstock.engine.freshness import Freshness
 from penstock.engine.half_way_counts import HalfWayCounts
 from penstock.engine.join_tree import JoinTree
+from penstock.engine.leaf_window import Lull
 from penstock.engine.loss_estimate import LossEstimate
 from penstock.engine.overload import Overload
 from penstock.engine.probe_budget import Grant, ProbeBudget
@@ -496,15 +497,40 @@ class OverloadControl:
         assert self._tree.rationing is not None
         return min(before, self._tree.rationing.debt.oldest)
 
-    def to_json(self) -> dict[str, Any]:
-        """What was done so far, for a checkpoint."""
+    def lull(self, before: int) -> Lull | None:
+        """What was born after the first instant and died before the second is needed by nobody."""
+        if self._by_rows or not self.owes:
+            return None
+        assert self._tree.rationing is not None
+        leaves = self._tree.leaves.values()
+        longest = max(leaf.span for leaf in leaves if not leaf.stream.is_static)
+        return min(END, self._tree.rationing.debt.youngest + longest), before
+
+    def accounts(self, events: int = _EVENTS) -> dict[str, Any]:
+        """What was done and lost so far, with the last ``events``."""
         loss = self.loss
         return {
             "totals": self._totals,
             "lost": [loss.lost, loss.variance, loss.common_error],
             "since": self._since,
-            "events": self.events,
+            "events": self.events[-events:],
             "numbered": self._numbered,
+        }
+
+    def take_over(self, accounts: Mapping[str, Any]) -> None:
+        """Go on from the accounts of another engine that has done the same."""
+        self._totals = dict(accounts["totals"])
+        self._staged = dict(self._totals)
+        lost, variance, common_error = accounts["lost"]
+        self.loss = replace(self.loss, lost=lost, variance=variance, common_error=common_error)
+        self._since = accounts["since"]
+        self.events = list(accounts["events"])
+        self._numbered = accounts["numbered"]
+
+    def to_json(self) -> dict[str, Any]:
+        """What was done so far, for a checkpoint."""
+        return {
+            **self.accounts(),
             "pushes": self._pushes,
             "cost": asdict(self.budget.cost),
             "late cost": asdict(self.budget.late_cost),
@@ -512,12 +538,8 @@ class OverloadControl:
 
     def load_json(self, values: Mapping[str, Any], now: int) -> None:
         """Go on from a checkpoint."""
-        self._totals = dict(values["totals"])
-        self._staged = dict(self._totals)
-        self.loss = LossEstimate(self.loss.root, *values["lost"])
-        self._since = values["since"]
-        self.events = list(values["events"])
-        self._numbered = values["numbered"]
+        self.loss = LossEstimate(self.loss.root)
+        self.take_over(values)
         self._pushes = values["pushes"]
         self.budget.cost = ProbeCost(**values.get("cost", {}))
         self.budget.late_cost = ProbeCost(**values.get("late cost", {}))

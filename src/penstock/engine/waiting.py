@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.kernels import demand
-from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.leaf_window import LeafWindow, Lull
 from penstock.engine.rows import HashIndex, probe_keys
 from penstock.engine.wiring import KeyColumn
 from penstock.plan.stream_set import StreamSet
@@ -107,6 +107,8 @@ class Waiting(CompositeState):
             claimed[rows & self.rows.mask] = False
         self._log.clear()
 
-    def _are_wanted(self, living: Int64s, before: int) -> NDArray[np.bool_]:
+    def _are_wanted(
+        self, living: Int64s, before: int, lull: Lull | None = None
+    ) -> NDArray[np.bool_]:
         claimed: NDArray[np.bool_] = self.rows.take(self._claimed, living)
-        return super()._are_wanted(living, before) & ~claimed
+        return super()._are_wanted(living, before, lull) & ~claimed

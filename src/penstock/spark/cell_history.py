@@ -29,7 +29,8 @@ a batch may be tried again with more orders than before, or with none.
 not repeat. With dropped ones that does no harm: a result leaves only in the batch that brings its
 last tuple. So under ``shed`` a delivery is pushed again within a part of the time of the batch, and
 other probes may be dropped this time; to make all of them would take many times as long as the
-batch may, at the very moment when time is short. With probes that were put off it would do harm: a
+batch may, at the very moment when time is short. What was lost is told by the entry, whoever has
+pushed the delivery since. With probes that were put off it would do harm: a
 result might have left already, or be thought to have. So a batch that leaves debt behind always
 writes a base, debt included, and nobody catches up across it. Behind the last such base nothing is
 owed at the end of any batch, so all that was owed has left, as it does when all probes are made.
@@ -74,6 +75,8 @@ class Entry:
     """Whether probes were owed after the batch; then there is a base."""
     order: int = 0
     """The number of the last order that was obeyed before the batch."""
+    accounts: dict[str, Any] | None = None
+    """What an overload policy had done and lost after the batch."""
 
     @property
     def delivery(self) -> str:
@@ -158,6 +161,8 @@ class CellHistory:
         cell, origin = self._current(live, due)
         if not self.entries:
             delivery = with_static(self.settings, self.number, delivery)
+        if self.entries and self.entries[-1].accounts is not None:
+            cell.engine.take_over_accounts(self.entries[-1].accounts)
         before = cell.engine.metrics()
         cell.engine.drain_events()  # Those of a replay have been told.
         orders = self.orders.between(self._obeyed)
@@ -228,7 +233,8 @@ class CellHistory:
     def _write(self, delivery: Delivery, cell: Cell, version: int, nonce: str) -> None:
         parts = delivery.to_parts()
         order = max(self._obeyed, self.orders.last)
-        entry = Entry(version, nonce, sum(map(len, parts)), order=order)
+        accounts = cell.engine.overload_accounts()
+        entry = Entry(version, nonce, sum(map(len, parts)), order=order, accounts=accounts)
         self.store.write(entry.delivery, parts)
         based = [i for i, each in enumerate(self.entries) if each.base_size]
         behind = self.entries[based[-1] + 1 :] if based else self.entries
