@@ -191,6 +191,8 @@ class Block:
     def indexes(self, parts: Sequence[int]) -> list[int]:
         """How many indexes each input of a join needs: one for each list of key columns on which
         another input may look it up."""
+        if len(parts) == 2:
+            return [int(self.is_hashed(*parts))] * 2
         return [len(each) for each in self.index_keys(parts)]
 
     def index_keys(self, parts: Sequence[int]) -> list[set[int]]:

@@ -10,7 +10,7 @@ joins, so only the joins that change are priced.
 
 Better means: a smaller overrun of the limits, then less CPU. Joins are visited from the root down,
 and only some of them (:data:`WORK`) are arranged anew, so the work is polynomial: a constant number
-of arrangements each, and the pairs of inputs.
+of arrangements and of single moves each.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from penstock.planning.verdict import overrun
 
 PARTS = 5
 ROUNDS = 6
+MOVES = 24
+"""Single moves that are priced for a join."""
 WORK = 80
 """Joins that are taken apart, times streams, at most (but four joins): it bounds the time."""
 _NO_LIMITS = Limits()
@@ -115,26 +117,31 @@ def _arranged(block: Block, parts: list[Shape]) -> Arrangements:
 
 def _moved(block: Block, node: Shape) -> Arrangements:
     """``node`` with one thing changed: a state over two of its inputs made, a state given up, or
-    an input moved into a join below, or out of it."""
-    inputs = node.inputs
-    found: list[Shape] = []
+    an input moved into a join below, or out of it. Of many, those with the smallest new states."""
+    inputs, size = node.inputs, block.cardinality.size
+    found: list[tuple[float, Shape]] = []
     for j in range(len(inputs)):
         for i in range(j):
-            if len(inputs) > 2 and block.is_allowed(inputs[i].mask | inputs[j].mask):
+            both = inputs[i].mask | inputs[j].mask
+            if len(inputs) > 2 and block.is_allowed(both):
                 others = _without(inputs, i, j)
-                found.append(join((*others, join((inputs[i], inputs[j])))))
+                found.append((size(both), join((*others, join((inputs[i], inputs[j]))))))
     for i, below in enumerate(inputs):
         if not below.inputs:
             continue
-        found.append(join((*_without(inputs, i), *below.inputs)))
+        found.append((0.0, join((*_without(inputs, i), *below.inputs))))
         for j, other in enumerate(inputs):
-            if j != i and block.is_allowed(below.mask | other.mask):
-                found.append(join((*_without(inputs, i, j), join((*below.inputs, other)))))
+            both = below.mask | other.mask
+            if j != i and block.is_allowed(both):
+                merged = join((*below.inputs, other))
+                found.append((size(both), join((*_without(inputs, i, j), merged))))
         for k, out in enumerate(below.inputs):
             smaller = join(_without(below.inputs, k))
             if block.is_allowed(smaller.mask):
-                found.append(join((*_without(inputs, i), smaller, out)))
-    return [(shape_cost(block, shape), shape) for shape in dict.fromkeys(found)]
+                found.append((size(smaller.mask), join((*_without(inputs, i), smaller, out))))
+    found.sort(key=lambda each: each[0])
+    shapes = list(dict.fromkeys(shape for _, shape in found))
+    return [(shape_cost(block, shape), shape) for shape in shapes[:MOVES]]
 
 
 def _without(shapes: tuple[Shape, ...], *positions: int) -> list[Shape]:
