@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from penstock.planning.bits import bits_of
 from penstock.planning.block import Block, ProbeOrders
-from penstock.planning.cardinality import ABSENT, Bools, Floats, exp
+from penstock.planning.cardinality import ABSENT, Bools, Floats
 
 EXACT = 8
 """Inputs up to which orders are exact."""
@@ -123,13 +123,15 @@ def _sizes(block: Block, parts: tuple[int, ...], union: list[int]) -> list[float
         [cardinality.log_size(parts[i] | parts[j]) - alone[i] - alone[j] for j in range(i)]
         for i in range(count)
     ]
-    logs = [0.0] * len(union)
-    for done in range(1, len(union)):
-        top = done.bit_length() - 1
-        rest = done ^ (1 << top)
-        factors = cross[top]
-        logs[done] = logs[rest] + alone[top] + sum([factors[j] for j in bits_of(rest)])
-    return [0.0, *(exp(each) for each in logs[1:])]
+    logs = np.zeros(1)
+    for top in range(count):
+        with_those_below = np.full(1, alone[top])
+        for factor in cross[top]:
+            with_those_below = np.concatenate([with_those_below, with_those_below + factor])
+        logs = np.concatenate([logs, logs + with_those_below])
+    sizes: list[float] = np.exp(np.minimum(logs, _MOST)).tolist()
+    sizes[0] = 0.0
+    return sizes
 
 
 def _saved(
