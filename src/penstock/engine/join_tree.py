@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 Int64s = NDArray[np.int64]
 
 _WORTH_HIDING = 1024
+_PER_PUSH = 512
+_PER_ROW = 2
+"""Old rows and combinations that are completed beside a push, and beside each row of it."""
 
 Marks = tuple[list[int], list[int], int, list[Any]]
 
@@ -470,6 +473,16 @@ class JoinTree:
             missing.complete_all()
         if self.missing:
             self._finish_completion()
+
+    def complete_beside(self, rows: int) -> None:
+        """A push of ``rows`` is done: complete some more, about half as much work as it was."""
+        most = _PER_PUSH + _PER_ROW * rows
+        for missing in self.missing:
+            missing.begin()
+            most -= missing.complete_beside(most)
+            if most <= 0:
+                break
+        self._finish_completion()
 
     def give_up_missing(self) -> list[StreamSet]:
         """Do without what is missing: states are thin from now on; those of which joins."""
