@@ -168,7 +168,7 @@ def complete_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing is also completed two rows at a time, whatever that costs."""
     for name, value in (("_FEW", 1), ("_SAMPLE", 2), ("LEAN", 1e9)):
         monkeypatch.setattr(missing, name, value)
-    monkeypatch.setattr(join_tree, "_PER_PUSH", 2)
+    monkeypatch.setattr(join_tree, "_WORTH_COMPLETING", 0)
     monkeypatch.setattr(join_tree, "_PER_ROW", 0)
     monkeypatch.setattr(asked_values, "_FEWEST", 2)
 

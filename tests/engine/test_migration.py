@@ -294,12 +294,19 @@ def changing(a: int, b: int, c: int) -> penstock.Engine:
     return engine
 
 
+def push_others(engine: penstock.Engine, rows: int) -> None:
+    """Rows of C that ask for nothing that there is."""
+    times = np.full(rows, 4_000)
+    keys = np.full(rows, -1)
+    engine.push({"C": pa.table([times, times, keys], schema=SCHEMAS["C"])})
+
+
 def test_what_nobody_asks_for_is_completed_beside_if_it_is_little() -> None:
     engine = changing(4_000, 4_000, 4_000)
     (missing,) = engine._trees[0].missing
     completions = [0.0]
     while engine._trees[0].missing:
-        engine.push({})
+        push_others(engine, 600)
         assert missing.completion > completions[-1]
         completions.append(missing.completion)
     assert len(completions) > 3  # Never all at once.
@@ -312,7 +319,7 @@ def test_many_combinations_are_left_to_who_asks() -> None:
     engine = changing(100, 100, 4_000)
     (missing,) = engine._trees[0].missing
     for _ in range(50):
-        engine.push({})
+        push_others(engine, 600)
     assert 0 < missing.completed < 10_000  # Of 160,000.
     assert missing.completion < 0.1
 

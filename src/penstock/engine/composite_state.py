@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 Int64s = NDArray[np.int64]
 
+_MANY = 1 << 14
+_SAMPLE = 1 << 10
+_MOSTLY = 0.4
+"""Less than a third alive is packed; a sample is some hundredths off."""
+
 
 class CompositeState(IndexedRows):
     """Composites over ``streams``, with their indexes."""
@@ -123,10 +128,23 @@ class CompositeState(IndexedRows):
         rows = self.rows
         tails = {alias: leaf.rows.tail for alias, leaf in self._leaves.items()}
         rows.advance(self._first_whole(rows.tail, tails))
-        if rows.is_worth_a_check():
+        if rows.is_worth_a_check() and not self._are_mostly_wanted(before):
             living = np.arange(rows.tail, rows.head, dtype=np.int64)
             rows.pack(living[self._are_wanted(living, before)])
         rows.fit()
+
+    def _are_mostly_wanted(self, before: int) -> bool:
+        """Whether a sample says that so many rows are alive that packing is out of the question:
+        to look at a million takes as long as many a push."""
+        rows = self.rows
+        if len(rows) < _MANY:
+            return False
+        sample = np.arange(rows.tail, rows.head, len(rows) // _SAMPLE, dtype=np.int64)
+        share = float(np.mean(self._are_wanted(sample, before)))
+        if share < _MOSTLY:
+            return False
+        rows.note_alive(int(share * len(rows)))
+        return True
 
     def _are_wanted(self, living: Int64s, before: int) -> NDArray[np.bool_]:
         births, deaths = self.lifespans(living)

@@ -9,10 +9,13 @@ a hundredth of the work of the pushes, which is counted and not clocked: the sam
 same decisions. While the streams are at rest there is a look now and then, and budget is saved up.
 When selectivities change (:mod:`penstock.engine.step_watch`) it is spent: looks follow each other
 quickly. And when the plan has become dear, so that what it costs beyond the normal would have paid
-for a look, there is one whatever the budget: looks never cost more than what they are to save. When
-a better plan is known that does not pay yet, the next look is half-way to the time at
-which it will, if nothing changes: what there is to gain in between must not eat up the budget. The
-first looks come early, since the plan that an engine starts with knows nothing.
+for a look, there is one whatever the budget: looks never cost more than what they are to save.
+After a change the streams go on changing until the windows hold new tuples alone, and what there is
+to see is better seen then; so the next look, if the plan does not become dear, is a window later,
+when it is known what the change has earned. When a better plan is known that does not pay yet, the
+next look is half-way to the time at which it will, if nothing changes: what there is to gain in
+between must not eat up the budget. The first looks come early, since the plan that an engine starts
+with knows nothing.
 
 **What is kept.** The plan that somebody gave is kept until he lets go of it (:meth:`unpin`); a plan
 that nobody gave is changed when that pays. Answers do not depend on plans, so nothing that goes
@@ -231,8 +234,11 @@ class Controller:
         if self._work >= interval / 4:
             self._wait = AT_ONCE
         wait = self._wait if self._urgent else AT_REST
-        affordable = self._budget >= 1 and (
-            self._work >= wait * interval or engine.seconds >= self._repaid
+        settled = math.isinf(self._follow_up) or engine.seconds >= self._follow_up
+        affordable = (
+            settled
+            and self._budget >= 1
+            and (self._work >= wait * interval or engine.seconds >= self._repaid)
         )
         owed = engine.seconds >= self._follow_up and self._work >= FOLLOW_UP * price
         return (

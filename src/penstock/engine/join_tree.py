@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 Int64s = NDArray[np.int64]
 
 _WORTH_HIDING = 1024
-_PER_PUSH = 512
+_WORTH_COMPLETING = 1024
 _PER_ROW = 2
-"""Old rows and combinations that are completed beside a push, and beside each row of it."""
+"""Old rows and combinations that are completed beside pushes, at least, and for each row pushed."""
 
 Marks = tuple[list[int], list[int], int, list[Any]]
 
@@ -90,6 +90,8 @@ class JoinTree:
         self.missing: list[Missing] = []
         """What states lack since a change of plan."""
         self._has_given_up = False
+        self._allowed = 0
+        """What may be completed beside the next push."""
         self._bounds: dict[str, Bookmark] = {}
         """Where windows ended at the change, while something is missing."""
         if carried is not None:
@@ -475,8 +477,14 @@ class JoinTree:
             self._finish_completion()
 
     def complete_beside(self, rows: int) -> None:
-        """A push of ``rows`` is done: complete some more, about half as much work as it was."""
-        most = _PER_PUSH + _PER_ROW * rows
+        """A push of ``rows`` is done: complete some more, about half as much work as it was.
+
+        After small pushes that is put off until it is worth the calls.
+        """
+        self._allowed += _PER_ROW * rows
+        if self._allowed < _WORTH_COMPLETING:
+            return
+        most, self._allowed = self._allowed, 0
         for missing in self.missing:
             missing.begin()
             most -= missing.complete_beside(most)

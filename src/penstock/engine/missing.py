@@ -73,6 +73,9 @@ window."""
 _FEW = 1024
 """So few open rows are not worth looking for."""
 _SAMPLE = 64
+_LARGE = 1 << 18
+_DEARER = 4
+"""With so many rows, which no cache holds, each costs so much more."""
 _LEAST = 1e-3
 """A smaller share of a state says nothing about the rest."""
 
@@ -188,13 +191,16 @@ class Missing:
                 return 0
             self._beside = self._inputs.index(least)
         before = self.completed
-        lot = _SAMPLE if self._per_row is None else max(_SAMPLE, int(most / (1 + self._per_row)))
+        price = _DEARER if max(len(each.input.rows) for each in self._inputs) > _LARGE else 1
+        lot = _SAMPLE
+        if self._per_row is not None:
+            lot = max(_SAMPLE, int(most / price / (1 + self._per_row)))
         rows = self._inputs[self._beside].next_open(lot)
         self._make(self._beside, rows)
         made = self.completed - before
         if len(rows) >= _SAMPLE // 2:
             self._per_row = made / len(rows)
-        return lot + made
+        return price * (lot + made)
 
     def _make(self, position: int, rows: Int64s) -> None:
         """All combinations of ``rows`` of an input that have not been made."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.kernels import closing
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.page_by_page import zeros
 
@@ -95,8 +96,8 @@ class OldRows(ABC):
 
     def close(self, rows: Int64s) -> Int64s:
         """Those of ``rows`` that were open, each once: they are closed now."""
-        found: Int64s = np.unique(rows[self.are_open(rows)])
-        self._closed[found - self._first] = True
+        out = np.empty(len(rows), np.int64)
+        found = out[: closing.close(rows, self._first, self._closed, out)]
         self._count -= len(found)
         return found
 

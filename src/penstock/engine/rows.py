@@ -271,12 +271,16 @@ class Rows:
         """
         return len(self) > 3 * self._alive_at_check + SMALLEST
 
+    def note_alive(self, count: int) -> None:
+        """So many rows are alive: the next check is when there may be thrice as many."""
+        self._alive_at_check = count
+
     def pack(self, alive: Int64s) -> bool:
         """Keep only the rows ``alive`` if they are less than a third; whether that was so.
 
         About as many as there were now will be there again the next time.
         """
-        self._alive_at_check = len(alive)
+        self.note_alive(len(alive))
         if 3 * len(alive) >= len(self):
             return False
         self.keep_only(alive, min(len(self), 4 * len(alive)))

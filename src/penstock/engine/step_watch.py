@@ -12,14 +12,14 @@ slack for chance. It goes up as long as a plan has become dear, and down to zero
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from operator import is_not
 from typing import NamedTuple
 
 from penstock.engine.join_step import JoinStep
 from penstock.engine.join_tree import JoinTree
 
-CHANGED = math.log(1.5)
+CHANGED = 1.5
 """So many times more or fewer matches than before are news."""
 FEW = 50.0
 """Matches that are added to both: what rests on fewer is no news."""
@@ -66,17 +66,17 @@ class StepWatch:
     def glance(self, trees: Sequence[JoinTree], rows: int) -> Glance:
         """Compare, after ``rows`` more have come."""
         work = rows * ROW
-        if len(trees) != len(self._trees) or any(
-            one is not other for one, other in zip(trees, self._trees, strict=True)
-        ):
+        if len(trees) != len(self._trees) or any(map(is_not, trees, self._trees)):
             self._begin(trees)
             return Glance(work, False, 0.0)
         before, self._before = self._before, self._counts()
         seen: list[_Seen] = []
-        for (step, counts), old, new in zip(self._steps, before, self._before, strict=True):
-            probes, matches = new[0] - old[0], new[1] - old[1]
+        for (step, weight), (old_probes, old_matches), (probes, matches) in zip(
+            self._steps, before, self._before, strict=True
+        ):
+            probes, matches = probes - old_probes, matches - old_matches
             work += probes * PROBE + matches * MATCH
-            seen.append((counts * probes, counts * matches, probes * len(step.target.rows)))
+            seen.append((weight * probes, weight * matches, probes * len(step.target.rows)))
         if self._normal is None:
             self._normal = seen
             self._per_row = work / rows if rows else 0.0
@@ -111,11 +111,13 @@ def _differ(one: _Seen, other: _Seen) -> bool:
     The larger sample is brought down to the smaller one. The matches of one probe come together, so
     they are worth no more than the probe.
     """
-    pairs = min(one[2], other[2])
-    if not pairs:
+    first, second = one[2], other[2]
+    if not first or not second:
         return False
-    weight = min(1.0, *(probes / matches for probes, matches, _ in (one, other) if matches), 1.0)
-    first, second = (
-        FEW + weight * matches * pairs / possible for _, matches, possible in (one, other)
-    )
-    return abs(math.log(first / second)) > CHANGED
+    weight = 1.0
+    for probes, matches, _ in (one, other):
+        if matches > probes:
+            weight = min(weight, probes / matches)
+    pairs = weight * min(first, second)
+    mine, theirs = FEW + one[1] * pairs / first, FEW + other[1] * pairs / second
+    return mine > CHANGED * theirs or theirs > CHANGED * mine
