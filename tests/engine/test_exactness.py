@@ -26,6 +26,7 @@ from penstock.engine import (
     join_tree,
     missing,
     preparation,
+    spare_memory,
 )
 from penstock.engine.change_of_plan import STRATEGIES
 from penstock.engine.eddy import EDDIES
@@ -165,12 +166,14 @@ def toggle(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> p
 
 
 def complete_beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is missing is also completed two rows at a time, whatever that costs."""
+    """What is missing is also completed two rows at a time, whatever that costs, in memory that
+    was another state's."""
     for name, value in (("_FEW", 1), ("_SAMPLE", 2), ("LEAN", 1e9)):
         monkeypatch.setattr(missing, name, value)
     monkeypatch.setattr(join_tree, "_WORTH_COMPLETING", 0)
     monkeypatch.setattr(join_tree, "_PER_ROW", 0)
     monkeypatch.setattr(asked_values, "_FEWEST", 2)
+    monkeypatch.setattr(spare_memory, "_SMALL", 1)
 
 
 def possible_strategies(engine: penstock.Engine) -> list[str]:

@@ -20,6 +20,8 @@ Int64s = NDArray[np.int64]
 _MOST = 1 << 16
 """Places: as many as a cache near the processor holds."""
 _FEWEST = 1 << 8
+_NOT_HERE = 1
+"""The first place is that of 0, and never that of 1."""
 
 
 class AskedValues:
@@ -28,13 +30,13 @@ class AskedValues:
     def __init__(self, rows: int) -> None:
         size = max(_FEWEST, min(_MOST, 1 << rows.bit_length()))
         self._shift = 65 - size.bit_length()
-        self._places = np.empty(size, np.int64)
-        self.clear()
+        self._places = np.zeros(size, np.int64)
+        self._places[0] = _NOT_HERE
 
     def clear(self) -> None:
         """Nothing has been asked for."""
         self._places[:] = 0
-        self._places[0] = 1  # The place of 0, where 1 never is.
+        self._places[0] = _NOT_HERE
 
     def fresh(self, values: Int64s) -> Int64s:
         """Those of ``values`` that are not known to have been asked for; now all of them are."""

@@ -9,7 +9,7 @@ waits for the oldest, and when many are dead the rest is packed together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ from penstock.engine.composites import Composites
 from penstock.engine.indexed_rows import IndexedRows
 from penstock.engine.kernels import pairs, ring
 from penstock.engine.leaf_window import LeafWindow, date
-from penstock.engine.rows import SMALLEST, Rows
+from penstock.engine.rows import LEAP, SMALLEST, Rows
 from penstock.engine.wiring import KeyColumn
 from penstock.plan.stream_set import StreamSet
 
@@ -82,7 +82,11 @@ class CompositeState(IndexedRows):
         # While both windows fill, their combinations become more with the square of the time; and
         # half of the rows of a full state are dead as a rule.
         share = 1.0 if self.missing is None else self.missing.share_there
-        self.rows.reserve(count, int(2 * needed / share))
+        leap = LEAP
+        if self.missing is not None:
+            # Two steps: a small one, in the first push, and one that need not move many rows.
+            leap = LEAP // 2 if needed < _MANY else 2 * LEAP
+        self.rows.reserve(count, int(2 * needed / share), leap)
 
     def resolve(self, rows: Int64s) -> dict[str, Int64s]:
         """The leaf rows that the composites in ``rows`` are made of."""
@@ -129,9 +133,16 @@ class CompositeState(IndexedRows):
         tails = {alias: leaf.rows.tail for alias, leaf in self._leaves.items()}
         rows.advance(self._first_whole(rows.tail, tails))
         if rows.is_worth_a_check() and not self._are_mostly_wanted(before):
-            living = np.arange(rows.tail, rows.head, dtype=np.int64)
-            rows.pack(living[self._are_wanted(living, before)])
+            rows.pack(np.concatenate(list(self._wanted(before))))
         rows.fit()
+
+    def _wanted(self, before: int) -> Iterator[Int64s]:
+        """The rows that are wanted, a piece at a time: new memory for a million dates takes longer
+        than to look at them."""
+        rows = self.rows
+        for start in range(rows.tail, rows.head, _MANY):
+            piece = np.arange(start, min(start + _MANY, rows.head), dtype=np.int64)
+            yield piece[self._are_wanted(piece, before)]
 
     def _are_mostly_wanted(self, before: int) -> bool:
         """Whether a sample says that so many rows are alive that packing is out of the question:

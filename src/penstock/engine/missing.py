@@ -182,8 +182,10 @@ class Missing:
 
         ``most`` is how much work it may be, in rows and combinations; returned is how much it was.
         """
-        is_lean = self._per_row is None or self._per_row <= LEAN
-        if not is_lean or any(each.input.missing is not None for each in self._inputs):
+        if any(each.input.missing is not None for each in self._inputs):
+            return 0
+        price = _DEARER if max(len(each.input.rows) for each in self._inputs) > _LARGE else 1
+        if self._per_row is not None and price * (1 + self._per_row) > 1 + LEAN:
             return 0
         if self._beside is None:
             least = min(self._inputs, key=lambda each: each.left)
@@ -191,7 +193,6 @@ class Missing:
                 return 0
             self._beside = self._inputs.index(least)
         before = self.completed
-        price = _DEARER if max(len(each.input.rows) for each in self._inputs) > _LARGE else 1
         lot = _SAMPLE
         if self._per_row is not None:
             lot = max(_SAMPLE, int(most / price / (1 + self._per_row)))
