@@ -215,6 +215,34 @@ def test_looks_keep_to_their_budget() -> None:
     assert 1 <= engine.metrics()["control"]["looks"] <= 3
 
 
+def test_a_plan_that_has_become_dear_is_looked_at_without_a_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(controller, "SAVED", 0.0)
+    monkeypatch.setattr(controller, "GLANCE_ROWS", 1)
+    monkeypatch.setattr("penstock.planning.migration_cost.CHANGE", 1e-6)
+    monkeypatch.setattr("penstock.engine.step_watch.MATCH", 1e-5)
+    engine = engine_after(*[C_FIRST] * 4, plan="((A C) B)", adapt="on")
+    assert engine.metrics()["control"]["looks"] <= 1  # While the windows fill, work grows.
+    engine = engine_after(C_FIRST, B_FIRST, plan="((A C) B)", adapt="on")
+    assert [each.plan for each in engine.history] == ["((A B) C)"]
+    assert 8 < engine.history[0].at < 11
+
+
+def test_excess_is_work_beyond_the_normal() -> None:
+    engine = penstock.Engine(QUERY, plan="(A B C)", feedback="off")
+    watch = StepWatch()
+    told = []
+    for number, batch in enumerate(batches(C_FIRST, (10 * MANY, FEW), C_FIRST)):
+        engine.push(batch)
+        if number == 4:
+            watch.reset()
+        told.append(watch.glance(engine.trees, 3 * ROWS).excess)
+    assert told[5:8] == [0.0] * 3
+    assert 0 < told[10] < told[12] < told[15]
+    assert told[23] < told[16]
+
+
 def test_given_statistics_plan_the_start() -> None:
     shares = {("A", "B"): 1e-2, ("A", "C"): 1e-6}
     statistics = penstock.Statistics(dict.fromkeys(NAMES, 1000.0), shares)
@@ -255,13 +283,13 @@ def test_the_watch_tells_change_from_noise() -> None:
         engine.push(batch)
         if number == 4:
             watch.reset()
-        work, changed = watch.glance(engine.trees, 3 * ROWS)
+        work, changed, _ = watch.glance(engine.trees, 3 * ROWS)
         assert work > 0
         told.append(changed)
     assert not any(told[4:16])
     assert any(told[16:20])
     watch.reset()
-    assert not watch.glance(engine.trees, 0)[1]
+    assert not watch.glance(engine.trees, 0).changed
 
 
 @pytest.mark.parametrize("domain", [1, 7, 10**6, 2**62])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from penstock.engine.kernels import lifespan, pairs, probe, ring
+from penstock.engine.kernels import asked, closing, lifespan, pairs, probe, ring
 from penstock.engine.rows import BIRTH, DEATH, Rows, probe_all
 
 Int64s = NDArray[np.int64]
@@ -263,3 +263,35 @@ def test_put_goes_on_at_the_beginning(start: int, count: int) -> None:
     slots = (start + np.arange(count)) & 63
     assert column[slots].tolist() == values.tolist()
     assert np.count_nonzero(column == -1) == 64 - count
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 200])
+def test_close(size: int) -> None:
+    first, closed = 10**12, RNG.random(50) < 0.3
+    rows = first + RNG.integers(0, 50, size)
+    opened, expected = ~closed, []
+    for row in rows.tolist():
+        if opened[row - first]:
+            opened[row - first] = False
+            expected.append(row)
+    out = np.empty(size, np.int64)
+    count = closing.close(rows, first, closed, out)
+    assert out[:count].tolist() == expected
+    assert (closed == ~opened).all()
+
+
+@pytest.mark.parametrize("domain", [3, 40, 10**9])
+def test_fresh(domain: int) -> None:
+    bits = 5
+    values = RNG.integers(-domain, domain, 300)
+    places = np.full(1 << bits, 2 * domain)
+    there, expected = places.tolist(), []
+    for value in values.tolist():
+        place = (value * 11400714819323198485 % 2**64) >> (64 - bits)
+        if there[place] != value:
+            there[place] = value
+            expected.append(value)
+    out = np.empty(len(values), np.int64)
+    count = asked.fresh(values, places, 64 - bits, out)
+    assert out[:count].tolist() == expected
+    assert places.tolist() == there

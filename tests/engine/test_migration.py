@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import penstock
+from penstock.engine import rows
+from penstock.engine.asked_values import AskedValues
 from penstock.engine.change_of_plan import STRATEGIES
 from penstock.testing.compare import assert_same_rows
 from penstock.testing.oracle import Oracle
@@ -242,6 +246,19 @@ def test_any_shape(plan: str, strategy: str) -> None:
         run.push(STREAMS[number % 4], *random.integers(0, 4, 3).tolist())
 
 
+@given(
+    st.lists(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9))), st.integers(0, 99)
+)
+def test_no_value_is_thought_asked_for_that_was_not(pushes: list[list[int]], rows: int) -> None:
+    asked, known = AskedValues(rows), set[int]()
+    for values in pushes:
+        fresh = asked.fresh(np.array(values, np.int64)).tolist()
+        assert set(values) - known <= set(fresh) <= set(values)
+        known.update(values)
+    asked.clear()
+    assert asked.fresh(np.arange(-3, 4)).tolist() == list(range(-3, 4))
+
+
 def test_a_failed_push_completes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run("((A B) C)", "ABC", feedback="off")
     run.push("A", 1, 2)
@@ -258,6 +275,70 @@ def test_a_failed_push_completes_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
             run.engine.push(batch)
     assert run.states() == {"{A, C}": 0}
     assert run.push("B", 1, 2) == 2
+
+
+def changing(a: int, b: int, c: int) -> penstock.Engine:
+    """Windows with so many different keys, the plan being changed to ((A B) C)."""
+    engine = penstock.Engine(query("ABC"), plan="((A C) B)", feedback="off")
+    chance, times = np.random.default_rng(5), np.arange(4_000)
+    keys = {"A": a, "B": b, "C": c}
+    engine.push(
+        {
+            name: pa.table([times, times, chance.integers(0, count, 4_000)], schema=SCHEMAS[name])
+            for name, count in keys.items()
+        }
+    )
+    engine.migrate("((A B) C)")
+    while engine._preparation is not None:
+        engine.push({})
+    return engine
+
+
+def push_others(engine: penstock.Engine, rows: int) -> None:
+    """Rows of C that ask for nothing that there is."""
+    times = np.full(rows, 4_000)
+    keys = np.full(rows, -1)
+    engine.push({"C": pa.table([times, times, keys], schema=SCHEMAS["C"])})
+
+
+def test_what_nobody_asks_for_is_completed_beside_if_it_is_little() -> None:
+    engine = changing(4_000, 4_000, 4_000)
+    (missing,) = engine._trees[0].missing
+    completions = [0.0]
+    while engine._trees[0].missing:
+        push_others(engine, 600)
+        assert missing.completion > completions[-1]
+        completions.append(missing.completion)
+    assert len(completions) > 3  # Never all at once.
+    whole = penstock.Engine.restore(query("ABC"), engine.checkpoint(), "((A C) B)")
+    whole.migrate("((A B) C)", strategy="moving-state")
+    assert missing.completed == whole.metrics()["state"]["joins"]["{A, B}"]["rows"] > 1_000
+
+
+def test_many_combinations_are_left_to_who_asks() -> None:
+    engine = changing(100, 100, 4_000)
+    (missing,) = engine._trees[0].missing
+    for _ in range(50):
+        push_others(engine, 600)
+    assert 0 < missing.completed < 10_000  # Of 160,000.
+    assert missing.completion < 0.1
+
+
+def test_a_value_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_for: list[int] = []
+
+    def probe_keys(values: Any, *others: Any) -> Any:
+        looked_for.extend(values.tolist())
+        return rows.probe_keys(values, *others)
+
+    monkeypatch.setattr("penstock.engine.missing.probe_keys", probe_keys)
+    run = Run("((A B) C)", "ABC", feedback="off")
+    run.push("A", 1, 2)
+    run.push("C", 1, 2)
+    run.engine.migrate("((A C) B)")
+    run.push("B", 1, 7, 0, 7)
+    run.push("B", 7, 0, 1, 3)
+    assert looked_for == [1, 7, 0, 3]
 
 
 def test_memory_of_the_old_plan_is_given_back() -> None:

@@ -23,6 +23,7 @@ STUDIES = {
     "model": "experiments.model_check",
     "jit": "experiments.jit.section_vi",
     "drift": "experiments.drift_study",
+    "first-batch": "experiments.first_batch_study",
     "burst": "experiments.overload_burst",
     "spark-burst": "spark.overload_burst",
 }

@@ -24,6 +24,7 @@ def just_in_time(old: JoinTree, root: Node) -> JoinTree:
     """A tree for ``root`` in the place of ``old`` that completes on demand."""
     new = old.successor(root, old.complete_states())
     new.get_ready_to_complete()
+    new.inherit(old)
     old.dispose()
     return new
 

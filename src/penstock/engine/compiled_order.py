@@ -87,10 +87,20 @@ class CompiledOrder:
         self._now = np.frombuffer(self._now_in_bytes, np.int64)
         self._tally = np.zeros(2 * len(steps), np.int64)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether no target lacks anything that would have to be completed first."""
-        return all(step.target.missing is None for step in self._steps)
+    def is_whole_for(self, batch: Composites, bounds: Sequence[int]) -> bool:
+        """Whether ``batch`` finds all that there is: no target lacks anything.
+
+        What the first one lacks of what ``batch`` asks for is completed. If that was nothing, in
+        the whole push so far, it is as good as complete.
+        """
+        first, *others = self._steps
+        if any(step.target.missing is not None for step in others):
+            return False
+        missing = first.target.missing
+        if missing is None:
+            return True
+        first.complete(batch.ids)
+        return missing.gap(bounds[0]) is None
 
     def run(self, batch: Composites, bounds: Sequence[int]) -> tuple[Composites | None, int]:
         """All combinations of ``batch`` with rows before ``bounds``; how many were the most."""

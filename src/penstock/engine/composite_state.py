@@ -9,7 +9,7 @@ waits for the oldest, and when many are dead the rest is packed together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ from penstock.engine.composites import Composites
 from penstock.engine.indexed_rows import IndexedRows
 from penstock.engine.kernels import pairs, ring
 from penstock.engine.leaf_window import LeafWindow, Lull, date
-from penstock.engine.rows import SMALLEST, Rows
+from penstock.engine.rows import LEAP, SMALLEST, Rows
 from penstock.engine.wiring import KeyColumn
 from penstock.plan.stream_set import StreamSet
 
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from penstock.engine.missing import Missing
 
 Int64s = NDArray[np.int64]
+
+_MANY = 1 << 14
+_SAMPLE = 1 << 10
+_MOSTLY = 0.4
+"""Less than a third alive is packed; a sample is some hundredths off."""
 
 
 class CompositeState(IndexedRows):
@@ -77,7 +82,11 @@ class CompositeState(IndexedRows):
         # While both windows fill, their combinations become more with the square of the time; and
         # half of the rows of a full state are dead as a rule.
         share = 1.0 if self.missing is None else self.missing.share_there
-        self.rows.reserve(count, int(2 * needed / share))
+        leap = LEAP
+        if self.missing is not None:
+            # Two steps: a small one, in the first push, and one that need not move many rows.
+            leap = LEAP // 2 if needed < _MANY else 2 * LEAP
+        self.rows.reserve(count, int(2 * needed / share), leap)
 
     def resolve(self, rows: Int64s) -> dict[str, Int64s]:
         """The leaf rows that the composites in ``rows`` are made of."""
@@ -126,10 +135,32 @@ class CompositeState(IndexedRows):
         rows = self.rows
         tails = {alias: leaf.rows.tail for alias, leaf in self._leaves.items()}
         rows.advance(self._first_whole(rows.tail, tails))
-        if lull is not None or rows.is_worth_a_check():
-            living = np.arange(rows.tail, rows.head, dtype=np.int64)
-            rows.pack(living[self._are_wanted(living, before, lull)])
+        is_due = lull is not None or rows.is_worth_a_check()
+        if is_due and not self._are_mostly_wanted(before, lull):
+            rows.pack(np.concatenate(list(self._wanted(before, lull))))
         rows.fit()
+
+    def _wanted(self, before: int, lull: Lull | None) -> Iterator[Int64s]:
+        """The rows that are wanted, a piece at a time: new memory for a million dates takes longer
+        than to look at them."""
+        rows = self.rows
+        yield np.empty(0, np.int64)
+        for start in range(rows.tail, rows.head, _MANY):
+            piece = np.arange(start, min(start + _MANY, rows.head), dtype=np.int64)
+            yield piece[self._are_wanted(piece, before, lull)]
+
+    def _are_mostly_wanted(self, before: int, lull: Lull | None) -> bool:
+        """Whether a sample says that so many rows are alive that packing is out of the question:
+        to look at a million takes as long as many a push."""
+        rows = self.rows
+        if len(rows) < _MANY:
+            return False
+        sample = np.arange(rows.tail, rows.head, len(rows) // _SAMPLE, dtype=np.int64)
+        share = float(np.mean(self._are_wanted(sample, before, lull)))
+        if share < _MOSTLY:
+            return False
+        rows.note_alive(int(share * len(rows)))
+        return True
 
     def _are_wanted(
         self, living: Int64s, before: int, lull: Lull | None = None

@@ -8,9 +8,14 @@ out, and keeps the books: what was decided, what was pinned, what can be undone.
 a hundredth of the work of the pushes, which is counted and not clocked: the same input gives the
 same decisions. While the streams are at rest there is a look now and then, and budget is saved up.
 When selectivities change (:mod:`penstock.engine.step_watch`) it is spent: looks follow each other
-quickly. When a better plan is known that does not pay yet, the next look is half-way to the time at
-which it will, if nothing changes: what there is to gain in between must not eat up the budget. The
-first looks come early, since the plan that an engine starts with knows nothing.
+quickly. And when the plan has become dear, so that what it costs beyond the normal would have paid
+for a look, there is one whatever the budget: looks never cost more than what they are to save.
+After a change the streams go on changing until the windows hold new tuples alone, and what there is
+to see is better seen then; so the next look, if the plan does not become dear, is a window later,
+when it is known what the change has earned. When a better plan is known that does not pay yet, the
+next look is half-way to the time at which it will, if nothing changes: what there is to gain in
+between must not eat up the budget. The first looks come early, since the plan that an engine starts
+with knows nothing.
 
 **What is kept.** The plan that somebody gave is kept until he lets go of it (:meth:`unpin`); a plan
 that nobody gave is changed when that pays. Answers do not depend on plans, so nothing that goes
@@ -47,6 +52,8 @@ AT_ONCE = 1 / 64
 """And when something does, so much closer, as long as the budget lasts."""
 PATIENCE = 4.0
 """Times longer after each look in a row that changed nothing."""
+FOLLOW_UP = 8.0
+"""What a change has earned is seen to after so many times the work of a look: it is part of it."""
 LEAST_ROWS = 1024
 """No look before so many rows."""
 GLANCE_ROWS = 1 << 14
@@ -96,6 +103,8 @@ class Controller:
         """When the last look was, and how many pushes there had been."""
         self._memory: Memory | None = None
         self._statistics: Statistics | None = None
+        self._window = 0.0
+        """The longest, in seconds, at the last look."""
 
     @property
     def is_on(self) -> bool:
@@ -213,23 +222,27 @@ class Controller:
 
     def _is_due(self, engine: Engine) -> bool:
         """Glance at the counts: whether it is time to look."""
-        work, changed = self._watch.glance(engine.trees, self._rows)
+        work, changed, excess = self._watch.glance(engine.trees, self._rows)
         work += self._pushes * engine.stream_count * PUSH
         self._rows = self._pushes = 0
         streams = engine.stream_count
-        interval = (1e-3 + 5e-4 * streams + _PLANNING.get(streams, _PLANNING_MORE)) / SHARE
+        price = 1e-3 + 5e-4 * streams + _PLANNING.get(streams, _PLANNING_MORE)
+        interval = price / SHARE
         self._work += work
         self._budget = min(SAVED, self._budget + work / interval)
         self._urgent |= changed
         if self._work >= interval / 4:
             self._wait = AT_ONCE
         wait = self._wait if self._urgent else AT_REST
+        settled = math.isinf(self._follow_up) or engine.seconds >= self._follow_up
+        affordable = (
+            settled
+            and self._budget >= 1
+            and (self._work >= wait * interval or engine.seconds >= self._repaid)
+        )
+        owed = engine.seconds >= self._follow_up and self._work >= FOLLOW_UP * price
         return (
-            self._budget >= 1
-            and (
-                self._work >= wait * interval
-                or engine.seconds >= min(self._follow_up, self._repaid)
-            )
+            (affordable or owed or excess >= price)
             and engine.rows >= LEAST_ROWS
             # Nothing is known about a stream that has not come: whatever one plans is guessed.
             and engine.has_seen_all
@@ -248,21 +261,18 @@ class Controller:
         elapsed = now - before[0]
         rate = (pushes - before[1]) / elapsed if elapsed > 0 else 0.0
         fresh = engine.statistics(pushes=rate, brief=True)
-        costs = calibrated_costs()
-        problem = Problem(engine.query, fresh, costs, join=engine.options.join)
-        window = longest_window(problem)
-        if self._statistics is not None and window > 0:
-            weight = elapsed / (elapsed + SETTLING * window)
-            statistics = smoothed(self._statistics, fresh, weight)
-            problem = Problem(engine.query, statistics, costs, join=engine.options.join)
-            fresh = statistics
+        if self._statistics is not None and self._window > 0:
+            weight = elapsed / (elapsed + SETTLING * self._window)
+            fresh = smoothed(self._statistics, fresh, weight)
+        problem = Problem(engine.query, fresh, calibrated_costs(), join=engine.options.join)
+        window = self._window = longest_window(problem)
         decision, self._memory = look(
             problem, engine.plan_with_orders, self.limits, self._memory or Memory(), now
         )
         self._statistics = fresh
         self._last = (now, pushes)
         self._work = 0.0
-        self._budget -= 1
+        self._budget = max(0.0, self._budget - 1)
         self._watch.reset()
         self.looks += 1
         self._urgent = False

@@ -276,6 +276,10 @@ class Engine:
                 self._control.after_push(self, seen)
         if self._preparation is not None:
             self._prepare(self._preparation, rows)
+        else:
+            for tree in self._trees:
+                if tree.missing:
+                    tree.complete_beside(rows)
 
     def note_host(
         self, rows: int, rows_seconds: float, results: int, results_seconds: float

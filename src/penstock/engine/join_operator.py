@@ -186,7 +186,7 @@ class JoinOperator:
         order = self._compiled[position]
         made: Composites | None
         if upto is None and order is not None and self.extent <= self._brief:
-            if order.is_whole:
+            if order.is_whole_for(batch, bounds):
                 made, most = order.run(batch, bounds)
                 self._growth[position] = 0.5 * self._growth[position] + 0.5 * most / count
                 return made

@@ -27,6 +27,7 @@ from penstock.engine.join_operator import JoinOperator
 from penstock.engine.join_step import Algorithm, JoinStep
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.missing import Missing
+from penstock.engine.spare_memory import SpareMemory
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.wiring import Wiring
 from penstock.plan.plan import Join, Leaf, Node
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 Int64s = NDArray[np.int64]
 
 _WORTH_HIDING = 1024
+_WORTH_COMPLETING = 1024
+_PER_ROW = 2
+"""Old rows and combinations that are completed beside pushes, at least, and for each row pushed."""
 
 Marks = tuple[list[int], list[int], int, list[Any]]
 
@@ -86,7 +90,11 @@ class JoinTree:
         self._inputs = inputs
         self.missing: list[Missing] = []
         """What states lack since a change of plan."""
+        self.spare = SpareMemory()
+        """For what is missing."""
         self._has_given_up = False
+        self._allowed = 0
+        """What may be completed beside the next push."""
         self._bounds: dict[str, Bookmark] = {}
         """Where windows ended at the change, while something is missing."""
         if carried is not None:
@@ -213,6 +221,18 @@ class JoinTree:
                 edge.source.missing = missing
                 self.missing.append(missing)
 
+    def inherit(self, old: JoinTree) -> None:
+        """What is missing grows in the memory of states that ``old`` alone had, which is disposed
+        of next."""
+        if not self.missing:
+            return
+        carried = {id(state) for state in self.states}
+        dropped = [state.rows.block for state in old.states if id(state) not in carried]
+        blocks = [*old.spare.blocks, *(block for block in dropped if block is not None)]
+        self.spare = SpareMemory(sorted(blocks, key=len)[-len(self.missing) :])
+        for missing in self.missing:
+            missing.state.rows.spare = self.spare
+
     def get_ready_to_complete(self) -> None:
         """Take over the indexes that completing on demand will use, before others let them go."""
         for operator in self.operators:
@@ -305,10 +325,9 @@ class JoinTree:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all windows and states."""
-        return sum(leaf.nbytes for leaf in self.leaves.values()) + sum(
-            state.nbytes for state in self.kept
-        )
+        """Bytes of all windows and states, and of what is spared for these."""
+        windows = sum(leaf.nbytes for leaf in self.leaves.values())
+        return windows + sum(state.nbytes for state in self.kept) + self.spare.nbytes
 
     # -- a push ------------------------------------------------------------------------------
 
@@ -475,6 +494,22 @@ class JoinTree:
         if self.missing:
             self._finish_completion()
 
+    def complete_beside(self, rows: int) -> None:
+        """A push of ``rows`` is done: complete some more, about half as much work as it was.
+
+        After small pushes that is put off until it is worth the calls.
+        """
+        self._allowed += _PER_ROW * rows
+        if self._allowed < _WORTH_COMPLETING:
+            return
+        most, self._allowed = self._allowed, 0
+        for missing in self.missing:
+            missing.begin()
+            most -= missing.complete_beside(most)
+            if most <= 0:
+                break
+        self._finish_completion()
+
     def give_up_missing(self) -> list[StreamSet]:
         """Do without what is missing: states are thin from now on; those of which joins."""
         thin = [missing.state.streams for missing in self.missing]
@@ -482,6 +517,7 @@ class JoinTree:
             missing.state.missing = None
             missing.dispose()
         self.missing = []
+        self.spare.clear()
         self._has_given_up = True
         return thin
 
@@ -498,6 +534,7 @@ class JoinTree:
         self.missing = left
         if not left:
             self._forget_bounds()
+            self.spare.clear()
         self._welcome_guards()
 
     def _forget_bounds(self) -> None:

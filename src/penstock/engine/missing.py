@@ -24,6 +24,15 @@ whatever value asked for it, and none of them holds a row of another input that 
 A combination is thus made when the first of its rows is closed. It cannot be missed: an input that
 is met on the way is completed before for the values that are asked of it.
 
+A value that has been asked for is not looked for again (:mod:`penstock.engine.asked_values`).
+
+**Beside.** While anything is missing, probes of the state have to ask first. Where most values find
+nothing, that goes on until the old rows have died, for a whole window. So after each push some more
+rows are closed that nobody has asked for, a number in proportion to the push
+(:meth:`complete_beside`): completion on demand keeps its latency, and comes to an end. That is for
+states in which a row has few combinations (:data:`LEAN`). With more, as those have that were made
+before the streams changed, they are left to who asks.
+
 **In the middle of a push** completed combinations come to stand behind the new rows of the push,
 but count as old. So a probe that may see the state up to row b sees what lies before b and what was
 completed since: everything but the rows from b to the first completed one.
@@ -40,6 +49,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.asked_values import AskedValues
 from penstock.engine.bookmark import Bookmark
 from penstock.engine.clock import END, START
 from penstock.engine.composite_state import CompositeState
@@ -57,6 +67,15 @@ Way = list[tuple[int, JoinStep]]
 
 _AT_ONCE = 1 << 13
 """Rows that are completed at a time, at most."""
+LEAN = 4.0
+"""With fewer combinations per row, to make them all costs about what asking first does in a
+window."""
+_FEW = 1024
+"""So few open rows are not worth looking for."""
+_SAMPLE = 64
+_LARGE = 1 << 18
+_DEARER = 4
+"""With so many rows, which no cache holds, each costs so much more."""
 _LEAST = 1e-3
 """A smaller share of a state says nothing about the rest."""
 
@@ -83,7 +102,12 @@ class Missing:
         self._bounds = [bounds[alias] for alias in state.streams]
         self._inputs = [old_rows_of(each) for each in inputs]
         self._entrances: dict[KeyColumn, tuple[int, KeyColumn, HashIndex]] = {}
+        self._asked: dict[KeyColumn, AskedValues] = {}
         self._ways: dict[int, Way] = {}
+        self._beside: int | None = None
+        """The input whose rows are closed beside what is asked for, once there is one."""
+        self._per_row: float | None = None
+        """Combinations of such a row, lately."""
         self._start: int | None = None
         """The first row of the state that was completed in the push at hand."""
         self._log: list[tuple[OldRows, Int64s]] = []
@@ -98,8 +122,9 @@ class Missing:
         if key not in self._entrances:
             known = [(each.input.streams, each.input.missing is None) for each in self._inputs]
             position, column = entrance(key, known, self._wiring)
-            index = self._inputs[position].input.index_on((column,))
-            self._entrances[key] = position, column, index
+            start = self._inputs[position].input
+            self._entrances[key] = position, column, start.index_on((column,))
+            self._asked[key] = AskedValues(len(start.rows))
         return self._entrances[key]
 
     def _way(self, position: int) -> Way:
@@ -133,6 +158,9 @@ class Missing:
         if len(values) == 0:
             return
         position, column, index = self._entrance(keys[0])
+        values = self._asked[keys[0]].fresh(values)
+        if len(values) == 0:
+            return
         start = self._inputs[position]
         if start.input.missing is not None:
             start.input.missing.complete((column,), values)
@@ -148,6 +176,32 @@ class Missing:
                 each.input.missing.complete_all()
         position = min(range(len(self._inputs)), key=lambda each: self._inputs[each].left)
         self._make(position, self._inputs[position].all_open())
+
+    def complete_beside(self, most: int) -> int:
+        """Make what is missing with some rows that nobody asked for, if that is cheap.
+
+        ``most`` is how much work it may be, in rows and combinations; returned is how much it was.
+        """
+        if any(each.input.missing is not None for each in self._inputs):
+            return 0
+        price = _DEARER if max(len(each.input.rows) for each in self._inputs) > _LARGE else 1
+        if self._per_row is not None and price * (1 + self._per_row) > 1 + LEAN:
+            return 0
+        if self._beside is None:
+            least = min(self._inputs, key=lambda each: each.left)
+            if least.left < _FEW:
+                return 0
+            self._beside = self._inputs.index(least)
+        before = self.completed
+        lot = _SAMPLE
+        if self._per_row is not None:
+            lot = max(_SAMPLE, int(most / price / (1 + self._per_row)))
+        rows = self._inputs[self._beside].next_open(lot)
+        self._make(self._beside, rows)
+        made = self.completed - before
+        if len(rows) >= _SAMPLE // 2:
+            self._per_row = made / len(rows)
+        return price * (lot + made)
 
     def _make(self, position: int, rows: Int64s) -> None:
         """All combinations of ``rows`` of an input that have not been made."""
@@ -247,6 +301,8 @@ class Missing:
         for each, rows in self._log:
             each.reopen(rows)
         self._log.clear()
+        for asked in self._asked.values():
+            asked.clear()
         for each in self._inputs:
             each.cut()
 

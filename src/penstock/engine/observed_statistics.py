@@ -46,7 +46,7 @@ from penstock.query.join_graph import JoinGraph
 
 Int64s = NDArray[np.int64]
 
-_LIVING = 1 << 13
+_LIVING = 1 << 11
 _PAIRS = 256
 AT_REST = 1.25
 """Pairs whose recent rows match so many times more or less often than all rows are changing."""
@@ -158,7 +158,7 @@ def _distinct(sample: StreamSample) -> Iterator[tuple[tuple[str, str], float]]:
 def _passing(sample: StreamSample) -> float:
     """The share of the rows in the window that pass the predicates on the stream alone."""
     leaf = sample.leaf
-    flags = leaf.chosen(np.arange(leaf.rows.tail, leaf.rows.head, dtype=np.int64))
+    flags = leaf.chosen_until(leaf.rows.head)
     return 1.0 if flags is None or len(flags) == 0 else float(flags.mean())
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.kernels import closing
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.page_by_page import zeros
 
@@ -44,6 +45,8 @@ class OldRows(ABC):
         self._count = count
         self._passed = self._first
         """Rows before this one are gone, and do not count."""
+        self._swept: int | None = None
+        """From this row on all are closed, as far as :meth:`next_open` has looked."""
 
     @property
     @abstractmethod
@@ -81,10 +84,20 @@ class OldRows(ABC):
         opened = ~self._closed[start - self._first : self.bound - self._first]
         return start + np.flatnonzero(opened)
 
+    def next_open(self, most: int) -> Int64s:
+        """Open rows among the next ``most``, from the youngest on: they will be asked for longest.
+
+        Whoever gets them closes them.
+        """
+        stop = self.bound if self._swept is None else self._swept
+        self._swept = start = max(self._first, self.input.rows.tail, stop - most)
+        opened = ~self._closed[start - self._first : max(0, stop - self._first)]
+        return start + np.flatnonzero(opened)
+
     def close(self, rows: Int64s) -> Int64s:
         """Those of ``rows`` that were open, each once: they are closed now."""
-        found: Int64s = np.unique(rows[self.are_open(rows)])
-        self._closed[found - self._first] = True
+        out = np.empty(len(rows), np.int64)
+        found = out[: closing.close(rows, self._first, self._closed, out)]
         self._count -= len(found)
         return found
 
@@ -92,6 +105,7 @@ class OldRows(ABC):
         """They are not closed after all."""
         self._closed[rows - self._first] = False
         self._count += len(rows)
+        self._swept = None
 
     def _follow(self, kept: Int64s, first: int) -> None:
         """The rows ``kept`` are numbered from ``first`` on."""
@@ -99,6 +113,7 @@ class OldRows(ABC):
         self._closed = self._closed[known - self._first]
         self._count = len(known) - int(np.count_nonzero(self._closed))
         self._first = self._passed = first
+        self._swept = None
 
     @abstractmethod
     def cut(self) -> None:

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_LARGE = 1 << 18
+_LARGE = 1 << 22
+"""Bytes from which on numpy asks for huge pages. Smaller arrays are better off with its memory,
+which has often been used before: then there is nothing to give."""
 
 
 def zeros(count: int, dtype: Any) -> NDArray[Any]:

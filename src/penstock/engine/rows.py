@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from penstock.engine.kernels import demand, probe, ring
 from penstock.engine.kernels import index as index_kernels
 from penstock.engine.page_by_page import zeros
+from penstock.engine.spare_memory import Block, SpareMemory
 from penstock.errors import PenstockError
 
 Int64s = NDArray[np.int64]
@@ -28,9 +29,12 @@ Follower = Callable[[Int64s, int], None]
 BIRTH = 0
 DEATH = 1
 SMALLEST = 64
+LEAP = 32
+"""A ring grows to at most so many times what is needed."""
 _SMALL = 1024
 """A ring of fewer rows is copied in microseconds."""
 _GENERATIONS = itertools.count()
+_NONE = SpareMemory()
 
 
 @dataclass(slots=True)
@@ -82,6 +86,8 @@ class Rows:
         self.indexes: list[HashIndex] = []
         self.followers: list[Follower] = []
         """Who has to know when rows get new numbers."""
+        self.spare = _NONE
+        """Where new memory comes from, if it does not have to be new to the process."""
         self._alive_at_check = 0
         self._expected = 0
         """For how many rows the ring was made, until the first of them expires."""
@@ -101,6 +107,13 @@ class Rows:
     @property
     def deaths(self) -> Int64s:
         return self.columns[DEATH]
+
+    @property
+    def block(self) -> Block | None:
+        """The memory of all columns, and of indexes that are as old; None if it is not in one
+        piece."""
+        base = self.columns[0].base
+        return base if isinstance(base, np.ndarray) and base.dtype == np.uint8 else None
 
     @property
     def nbytes(self) -> int:
@@ -152,12 +165,12 @@ class Rows:
         """Whether ``count`` more rows fit as it is."""
         return self.head - self.tail + count <= self.capacity
 
-    def reserve(self, count: int, expected: int = 0) -> None:
+    def reserve(self, count: int, expected: int = 0, leap: int = LEAP) -> None:
         """Make room for ``count`` more rows.
 
         ``expected`` is how many rows there may be once the window is full. While it fills, a ring
         that has to grow grows towards that, since memory that is never copied is never touched
-        twice; but to no more than 32 times what is needed now, and not while it is small.
+        twice; but to no more than ``leap`` times what is needed now, and not while it is small.
         """
         needed = self.head - self.tail + count
         if needed > self.capacity:
@@ -165,8 +178,11 @@ class Rows:
                 raise PenstockError(f"a window or state would hold {needed:,} rows; 2^30 can be")
             wanted = needed
             if needed >= _SMALL:
-                wanted = min(max(needed, min(expected, 32 * needed)), index_kernels.LARGEST)
-            self._resize(1 << (wanted - 1).bit_length())
+                wanted = min(max(needed, min(expected, leap * needed)), index_kernels.LARGEST)
+            capacity = 1 << (wanted - 1).bit_length()
+            while self.spare.has(2 * capacity * self._width):  # A block is used as it is.
+                capacity, wanted = 2 * capacity, capacity
+            self._resize(capacity)
             self._expected = wanted
         elif self.head + count - self._swept > self.capacity:
             self._sweep()
@@ -285,12 +301,16 @@ class Rows:
         """
         return len(self) > 3 * self._alive_at_check + SMALLEST
 
+    def note_alive(self, count: int) -> None:
+        """So many rows are alive: the next check is when there may be thrice as many."""
+        self._alive_at_check = count
+
     def pack(self, alive: Int64s) -> bool:
         """Keep only the rows ``alive`` if they are less than a third; whether that was so.
 
         About as many as there were now will be there again the next time.
         """
-        self._alive_at_check = len(alive)
+        self.note_alive(len(alive))
         if 3 * len(alive) >= len(self):
             return False
         self.keep_only(alive, min(len(self), 4 * len(alive)))
@@ -301,10 +321,9 @@ class Rows:
 
         A large piece is given huge pages by numpy, which makes random access much cheaper.
         """
-        types = [column.dtype for column in self.columns]
-        types += [np.dtype(np.uint32), np.dtype(np.int64)] * len(self.indexes)
+        types = self._types
         sizes = [capacity * dtype.itemsize for dtype in types]
-        whole = np.empty(sum(sizes), np.uint8)
+        whole = self.spare.take(sum(sizes))
         parts = []
         start = 0
         for size, dtype in zip(sizes, types, strict=True):
@@ -313,6 +332,17 @@ class Rows:
         for heads in parts[len(self.columns) :: 2]:
             heads[:] = 0
         return capacity, parts
+
+    @property
+    def _types(self) -> list[np.dtype[Any]]:
+        """Of all columns, and of the heads and entries of indexes."""
+        types = [column.dtype for column in self.columns]
+        return types + [np.dtype(np.uint32), np.dtype(np.int64)] * len(self.indexes)
+
+    @property
+    def _width(self) -> int:
+        """Bytes of a row."""
+        return sum(dtype.itemsize for dtype in self._types)
 
     def _adopt(self, capacity: int, parts: list[NDArray[Any]]) -> None:
         """Let columns and indexes, all still empty, live in new memory."""

@@ -3,19 +3,23 @@
 Every step of every probe order counts what came to it and what left it. Each predicate is decided
 in some step of any plan, so when a selectivity changes, it does so in some step: matches per probe
 and row of the input that is probed. Comparing counts takes microseconds, against milliseconds for
-statistics: it tells when a look is worth its cost, not what to do. The counts also say how much
-work the pushes were.
+statistics: it tells when a look is worth its cost, not what to do.
+
+The counts also say how much work the pushes were, and how much more than normal: *excess* is a
+cumulative sum (Page, Biometrika 1954) of the work per row beyond what it was at first, with some
+slack for chance. It goes up as long as a plan has become dear, and down to zero when it has not.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from operator import is_not
+from typing import NamedTuple
 
 from penstock.engine.join_step import JoinStep
 from penstock.engine.join_tree import JoinTree
 
-CHANGED = math.log(1.5)
+CHANGED = 1.5
 """So many times more or fewer matches than before are news."""
 FEW = 50.0
 """Matches that are added to both: what rests on fewer is no news."""
@@ -25,6 +29,21 @@ PROBE = 10e-9
 MATCH = 30e-9
 ROW = 80e-9
 """CPU seconds of a probe, a match, and a row that is taken in, about."""
+
+SLACK = 1.2
+"""Work per row that is so many times the normal one is still normal."""
+
+
+class Glance(NamedTuple):
+    """What the counts say."""
+
+    work: float
+    """CPU seconds since the last glance."""
+    changed: bool
+    """Whether selectivities have changed since :meth:`StepWatch.reset`."""
+    excess: float
+    """CPU seconds beyond the normal since then."""
+
 
 _Seen = tuple[float, float, int]
 """Probes, matches and pairs of a step."""
@@ -40,30 +59,35 @@ class StepWatch:
         self._before: list[tuple[int, int]] = []
         self._normal: list[_Seen] | None = None
         """From the first glance after :meth:`reset`."""
+        self._per_row = 0.0
+        """Work, from the same."""
+        self._excess = 0.0
 
-    def glance(self, trees: Sequence[JoinTree], rows: int) -> tuple[float, bool]:
-        """CPU seconds since the last glance, in which ``rows`` came; and whether selectivities have
-        changed since :meth:`reset`."""
+    def glance(self, trees: Sequence[JoinTree], rows: int) -> Glance:
+        """Compare, after ``rows`` more have come."""
         work = rows * ROW
-        if len(trees) != len(self._trees) or any(
-            one is not other for one, other in zip(trees, self._trees, strict=True)
-        ):
+        if len(trees) != len(self._trees) or any(map(is_not, trees, self._trees)):
             self._begin(trees)
-            return work, False
+            return Glance(work, False, 0.0)
         before, self._before = self._before, self._counts()
         seen: list[_Seen] = []
-        for (step, counts), old, new in zip(self._steps, before, self._before, strict=True):
-            probes, matches = new[0] - old[0], new[1] - old[1]
+        for (step, weight), (old_probes, old_matches), (probes, matches) in zip(
+            self._steps, before, self._before, strict=True
+        ):
+            probes, matches = probes - old_probes, matches - old_matches
             work += probes * PROBE + matches * MATCH
-            seen.append((counts * probes, counts * matches, probes * len(step.target.rows)))
+            seen.append((weight * probes, weight * matches, probes * len(step.target.rows)))
         if self._normal is None:
             self._normal = seen
-            return work, False
-        return work, any(map(_differ, seen, self._normal))
+            self._per_row = work / rows if rows else 0.0
+            return Glance(work, False, 0.0)
+        self._excess = max(0.0, self._excess + work - SLACK * self._per_row * rows)
+        return Glance(work, any(map(_differ, seen, self._normal)), self._excess)
 
     def reset(self) -> None:
         """What the next glance sees is the new normal."""
         self._normal = None
+        self._excess = 0.0
 
     def _begin(self, trees: Sequence[JoinTree]) -> None:
         self._trees = list(trees)
@@ -75,7 +99,7 @@ class StepWatch:
             for number, (_, step) in enumerate(steps)
         ]
         self._before = self._counts()
-        self._normal = None
+        self.reset()
 
     def _counts(self) -> list[tuple[int, int]]:
         return [(step.probes, step.matches) for step, _ in self._steps]
@@ -87,11 +111,13 @@ def _differ(one: _Seen, other: _Seen) -> bool:
     The larger sample is brought down to the smaller one. The matches of one probe come together, so
     they are worth no more than the probe.
     """
-    pairs = min(one[2], other[2])
-    if not pairs:
+    first, second = one[2], other[2]
+    if not first or not second:
         return False
-    weight = min(1.0, *(probes / matches for probes, matches, _ in (one, other) if matches), 1.0)
-    first, second = (
-        FEW + weight * matches * pairs / possible for _, matches, possible in (one, other)
-    )
-    return abs(math.log(first / second)) > CHANGED
+    weight = 1.0
+    for probes, matches, _ in (one, other):
+        if matches > probes:
+            weight = min(weight, probes / matches)
+    pairs = weight * min(first, second)
+    mine, theirs = FEW + one[1] * pairs / first, FEW + other[1] * pairs / second
+    return mine > CHANGED * theirs or theirs > CHANGED * mine

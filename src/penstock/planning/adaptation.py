@@ -47,7 +47,7 @@ from penstock.plan.plan import Plan
 from penstock.planning.block import Cost
 from penstock.planning.jtree_finder import jtree_finder
 from penstock.planning.limits import Limits
-from penstock.planning.migration_cost import migration_cost
+from penstock.planning.migration_cost import change_cost, migration_cost
 from penstock.planning.planner import decide
 from penstock.planning.problem import Candidate, Problem
 from penstock.planning.verdict import Choice, Refusal, Verdict, is_qualified, overrun
@@ -161,10 +161,9 @@ def look(
         earned = -_mean(memory.gains, gains, memory.left) * elapsed
         memory = replace(memory, debt=memory.debt - earned)
     within = is_qualified(here, limits)
-    verdict = best_plan(problem, _with_room(limits) if within else limits)
+    small = _small_choice(problem, plan, here, _with_room(limits)) if within else None
+    verdict = small or best_plan(problem, _with_room(limits) if within else limits)
     candidate = verdict.candidate if isinstance(verdict, Choice) else verdict.nearest
-    if within and isinstance(verdict, Choice):
-        candidate = _least_with_change(problem, plan, here, _with_room(limits)) or candidate
     rival, there = problem.plan_of(candidate), candidate.cost
     outline = problem.outline(candidate)
     nothing_better = within and isinstance(verdict, Refusal)
@@ -216,22 +215,22 @@ def best_plan(problem: Problem, limits: Limits) -> Verdict:
     return verdict if limits.cpu is None else decide(problem, limits)
 
 
-def _least_with_change(
-    problem: Problem, plan: Plan, here: Cost, limits: Limits
-) -> Candidate | None:
+def _small_choice(problem: Problem, plan: Plan, here: Cost, limits: Limits) -> Choice | None:
     """Of the plans clearly better than ``plan``, the one that costs least over a window, with the
-    change to it; None if there is none or if they are too many."""
+    change to it; the best of all if none is; None if there is none or if they are too many."""
     if any(len(block.windows) > SMALL for block in problem.blocks):
         return None
+    found = jtree_finder(problem, limits, keep="all")
+    if not found:
+        return None
     enough = (1 - WORTHWHILE) * here.cpu
-    better = [c for c in jtree_finder(problem, limits, keep="all") if c.cost.cpu <= enough]
-    window = longest_window(problem)
+    better = [each for each in found[:RIVALS] if each.cost.cpu <= enough]
+    window, shapes = longest_window(problem), problem.shapes_of(plan)
 
     def total(candidate: Candidate) -> float:
-        change = migration_cost(problem, plan, problem.plan_of(candidate))
-        return candidate.cost.cpu * window + change
+        return candidate.cost.cpu * window + change_cost(problem, shapes, candidate.shapes)
 
-    return min(better[:RIVALS], key=total, default=None)
+    return Choice(min(better, key=total, default=found[0]), "the least CPU of all plans")
 
 
 def _with_room(limits: Limits) -> Limits:

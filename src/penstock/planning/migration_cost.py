@@ -14,6 +14,7 @@ has a price of its own, however small the windows are.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from penstock.plan.plan import Plan
 from penstock.planning.bits import bits_of
@@ -31,12 +32,12 @@ def migration_cost(problem: Problem, before: Plan, after: Plan) -> float:
     """CPU seconds to migrate from ``before`` to ``after``."""
     if before == after:
         return 0.0
-    total = CHANGE
-    for block, old, new in zip(
-        problem.blocks, problem.shapes_of(before), problem.shapes_of(after), strict=True
-    ):
-        total += _of_block(block, old, new)
-    return total
+    return change_cost(problem, problem.shapes_of(before), problem.shapes_of(after))
+
+
+def change_cost(problem: Problem, before: Sequence[Shape], after: Sequence[Shape]) -> float:
+    """The same for plans by the shapes of their blocks; also if only probe orders change."""
+    return CHANGE + sum(map(_of_block, problem.blocks, before, after))
 
 
 def _of_block(block: Block, old: Shape, new: Shape) -> float:
