@@ -224,9 +224,6 @@ def test_rings() -> None:
     assert ring.take_since(column, 7, np.array([9, 6, 8]), 3, out, since) == 1
     assert out.tolist() == [4, 1, 3]
     assert since.tolist() == [True, False, False]
-    flags = np.array([True, True, False, True])
-    ring.clear_below(column, 7, 6, 2, flags)
-    assert flags.tolist() == [False, True, False, True]
     larger = np.zeros(16, np.int64)
     ring.move(column, 7, larger, 15, 6, 10)
     assert larger[6:10].tolist() == [1, 2, 3, 4]

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.compiled_state import CompiledState
 from penstock.engine.composites import Composites
 from penstock.engine.indexed_rows import IndexedRows
 from penstock.engine.kernels import pairs, ring
 from penstock.engine.leaf_window import LeafWindow, Lull, date
-from penstock.engine.rows import LEAP, SMALLEST, Rows
+from penstock.engine.rows import LEAP, Rows
 from penstock.engine.wiring import KeyColumn
 from penstock.plan.stream_set import StreamSet
 
@@ -44,6 +45,9 @@ class CompositeState(IndexedRows):
         super().__init__(Rows(dated=False))
         self._leaves = {alias: leaf for alias, leaf in leaves.items() if alias in streams}
         self.id_columns = {alias: self.rows.add_column(np.int64) for alias in self._leaves}
+        self._compiled = CompiledState(
+            self.rows, list(self.id_columns.values()), self._leaves, self._indexes
+        )
 
     @property
     def nbytes(self) -> int:
@@ -56,25 +60,13 @@ class CompositeState(IndexedRows):
         """Store ``new`` and put it into every index."""
         self.append_ids(new.ids)
 
-    def append_ids(self, ids: Mapping[str, Int64s], keys: Int64s | None = None) -> None:
-        """Store the composites ``ids`` and put them into every index.
-
-        If there is one index, ``keys`` may be its keys, when they are known already.
-        """
-        rows, start, count = self.rows, self.rows.head, len(next(iter(ids.values())))
+    def append_ids(self, ids: Mapping[str, Int64s]) -> None:
+        """Store the composites ``ids`` and put them into every index."""
+        rows, count = self.rows, len(next(iter(ids.values())))
         if not rows.has_room(count):
             self._grow(count)
         rows.reserve(count)
-        for alias, column in self.id_columns.items():
-            rows.put(column, start, ids[alias])
-        whole = [each for each, index in self._indexes.items() if index.stop == start]
-        if keys is None or len(self._indexes) > 1:
-            values = [key_values(each, ids, self._leaves) for each in whole]
-        else:
-            values = [keys] * len(whole)
-        rows.head = start + count
-        for each, entered in zip(whole, values, strict=True):
-            rows.insert(self._indexes[each], start, entered)
+        self._compiled.append(ids, count)
 
     def _grow(self, count: int) -> None:
         """Make room for ``count`` more rows, and those that may follow."""
@@ -124,8 +116,8 @@ class CompositeState(IndexedRows):
 
     def hide(self) -> None:
         """Let probes skip the oldest rows of which a part is hidden in its leaf."""
-        lows = {alias: leaf.rows.low for alias, leaf in self._leaves.items()}
-        self.rows.low = self._first_whole(self.rows.low, lows)
+        lows = [leaf.rows.low for leaf in self._leaves.values()]
+        self.rows.low = self._compiled.first_whole(self.rows.low, lows)
 
     def expire(self, before: int, lull: Lull | None = None) -> None:
         """Let go of rows of which a part is gone; the leaf windows have been seen to already.
@@ -133,8 +125,8 @@ class CompositeState(IndexedRows):
         The ``lull`` is as for these.
         """
         rows = self.rows
-        tails = {alias: leaf.rows.tail for alias, leaf in self._leaves.items()}
-        rows.advance(self._first_whole(rows.tail, tails))
+        tails = [leaf.rows.tail for leaf in self._leaves.values()]
+        rows.advance(self._compiled.first_whole(rows.tail, tails))
         is_due = lull is not None or rows.is_worth_a_check()
         if is_due and not self._are_mostly_wanted(before, lull):
             rows.pack(np.concatenate(list(self._wanted(before, lull))))
@@ -170,19 +162,6 @@ class CompositeState(IndexedRows):
         if lull is not None:
             wanted &= (births <= lull[0]) | (deaths >= lull[1])
         return wanted
-
-    def _first_whole(self, row: int, lowest: Mapping[str, int]) -> int:
-        """The first row from ``row`` on with no id below ``lowest``."""
-        rows, size = self.rows, SMALLEST
-        while row < rows.head:
-            whole = np.ones(min(size, rows.head - row), np.bool_)
-            for alias, column in self.id_columns.items():
-                ring.clear_below(rows.columns[column], rows.mask, row, lowest[alias], whole)
-            first = int(whole.argmax())
-            if whole[first]:
-                return row + first
-            row, size = row + len(whole), 2 * size
-        return row
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
         """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``; -1 where it is gone."""

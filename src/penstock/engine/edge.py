@@ -42,6 +42,7 @@ from penstock.engine.guard import Guard
 from penstock.engine.join_operator import JoinOperator
 from penstock.engine.join_step import Input
 from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.waiting import Waiting
 from penstock.engine.wiring import Wiring
 from penstock.plan.plan import Node
 
@@ -117,7 +118,9 @@ class Edge:
     def kept(self) -> list[CompositeState]:
         """What the edge keeps besides its source."""
         more: list[CompositeState] = [
-            guard.waiting for guard in self.guards if guard.is_on or len(guard.waiting.rows)
+            guard.waiting
+            for guard in self.guards
+            if isinstance(guard.waiting, Waiting) and (guard.is_on or len(guard.waiting.rows))
         ]
         if isinstance(self.input, CompositeState) and self.input is not self.source:
             more.append(self.input)
@@ -142,6 +145,8 @@ class Edge:
             else:
                 self.source.append(fresh)
             return
+        if fresh is not None and isinstance(self.source, LeafWindow):
+            self.source.asleep.wake_new(fresh.ids[self.source.stream.alias], fresh.first)
         passed = self._woken()
         nobody = not passed
         if fresh is not None:

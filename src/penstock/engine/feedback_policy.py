@@ -10,9 +10,12 @@ every guard is reviewed from time to time:
   woken, and news from the other side; against the pairs per admitted row that its join made.
 - A guard is not turned on if the opposite input would need an index for it alone. On a state of
   many rows that costs more than the sleepers save: measured on W2, a third to a half of the speed.
+- To turn a guard on or off costs as much as is held: indexes are made. So it stays as it is until
+  a multiple of that many rows has come.
 - Any other guard that is *off* is judged by a sample: the latest rows of its edge are looked up in
-  a Bloom filter of the opposite input, made for the occasion. One that was found wanting is looked
-  at less and less often, so that looking costs next to nothing, but never given up: streams change.
+  that index, which takes some ten microseconds. One that was found wanting is looked at less and
+  less often, so that looking costs next to nothing, but never given up: streams change, and while
+  windows fill, a row meets more and more others.
 
 Counts are weighed with costs per operation, relative to each other, as measured on the kernels. No
 clock is read: the same input gives the same decisions.
@@ -26,19 +29,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.engine.composite_state import key_values
-from penstock.engine.demand_filter import DemandFilter
 from penstock.engine.edge import Edge
 from penstock.engine.guard import Guard
 from penstock.engine.join_operator import JoinOperator
 from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.rows import exists
+from penstock.engine.waiting import Waiting
+from penstock.plan.stream_set import StreamSet
 
-TEST = 16.0
-SLEEP = 12.0
-WAKE = 30.0
-NEWS = 15.0
-INSERT = 20.0
-PAIR_STORED = 120.0
-PAIR_PASSING = 45.0
+TEST = 10.0
+SLEEP = 10.0
+WAKE = 20.0
+NEWS = 10.0
+INSERT = 10.0
+PAIR_STORED = 60.0
+PAIR_PASSING = 25.0
 """Nanoseconds, about."""
 
 MARGIN = 1.25
@@ -47,6 +52,8 @@ _FIRST = 4096
 _INTERVAL = 16384
 _SAMPLE = 1024
 _LONGEST = 8
+_FARTHEST = 32.0
+"""How far ahead the state of full windows is guessed, in times what they hold."""
 
 
 @dataclass(slots=True)
@@ -86,9 +93,13 @@ class FeedbackPolicy:
         for record in self._records:
             if self._rows < record.due:
                 continue
-            changed |= self._judge(record)
-            size = len(record.guard.opposite.input.rows)
-            record.due = self._rows + max(_INTERVAL, 2 * size) * record.patience
+            turned = self._judge(record)
+            interval = _INTERVAL
+            if turned or record.guard.is_on:
+                held = len(record.edge.source.rows) + len(record.guard.opposite.input.rows)
+                interval = max(_INTERVAL, 2 * held)
+            record.due = self._rows + interval * record.patience
+            changed |= turned
         self._next = min((record.due for record in self._records), default=1 << 62)
         return changed
 
@@ -97,7 +108,7 @@ class FeedbackPolicy:
         new = [a - b for a, b in zip(now, record.since, strict=True)]
         record.since = now
         if record.guard.is_on:
-            if _balance(record, new) >= 0:
+            if self._balance(record, new) >= 0:
                 record.patience = 1
                 return False
             record.edge.turn_off(record.guard)
@@ -115,9 +126,10 @@ class FeedbackPolicy:
         came, admitted, pairs, news = new[:4]
         if came <= 0 or admitted <= 0 or not _is_indexed(record.guard):
             return 0.0
-        lonely = self._lonely_share(record)
-        saved = lonely * (pairs / admitted * _pair_cost(record) + INSERT)
-        cost = TEST + lonely * (SLEEP + INSERT) + news / came * _news_cost(record)
+        met = (1.0 - self._lonely_share(record)) * self._filling(record.guard.opposite.streams)
+        lonely = 1.0 - min(1.0, met)
+        saved = lonely * (pairs / admitted * self._pair_cost(record) + INSERT)
+        cost = TEST + lonely * _sleep_cost(record.guard) + news / came * _news_cost(record)
         return saved - MARGIN * cost
 
     def _lonely_share(self, record: _Record) -> float:
@@ -130,10 +142,29 @@ class FeedbackPolicy:
             return 0.0
         if not guard.theirs:
             return float(len(target.rows) == 0)
+        index = target.whole_index(guard.theirs)
+        if index is None:
+            return 0.0
         sought = key_values(guard.mine, source.resolve(rows), self._leaves)
         found = np.empty(len(sought), np.bool_)
-        DemandFilter(target, guard.theirs, self._leaves).may_contain(sought, found)
-        return 1.0 - float(found.mean())
+        return 1.0 - exists(sought, target.rows, index, found) / len(sought)
+
+    def _balance(self, record: _Record, new: list[float]) -> float:
+        """What the guard has saved, less what it has cost."""
+        _, admitted, pairs, news, tested, slept, woken, dropped = new
+        idle = slept + dropped - woken
+        per_row = pairs / admitted if admitted > 0 else 1.0
+        saved = idle * (per_row * self._pair_cost(record) + INSERT)
+        cost = tested * TEST + slept * _sleep_cost(record.guard) + woken * WAKE
+        return saved - cost - news * _news_cost(record)
+
+    def _pair_cost(self, record: _Record) -> float:
+        """Per pair. As many as there are now, times what will be when the windows are full."""
+        cost = PAIR_PASSING if record.consumer.state is None else PAIR_STORED
+        return cost * self._filling(record.consumer.streams)
+
+    def _filling(self, streams: StreamSet) -> float:
+        return min(_FARTHEST, *(self._leaves[stream].filling for stream in streams))
 
 
 def _counts(record: _Record) -> list[float]:
@@ -148,18 +179,9 @@ def _counts(record: _Record) -> list[float]:
     ]
 
 
-def _balance(record: _Record, new: list[float]) -> float:
-    """What the guard has saved, less what it has cost."""
-    _, admitted, pairs, news, tested, slept, woken, dropped = new
-    idle = slept + dropped - woken
-    per_row = pairs / admitted if admitted > 0 else 1.0
-    saved = idle * (per_row * _pair_cost(record) + INSERT)
-    cost = tested * TEST + slept * (SLEEP + INSERT) + woken * WAKE + news * _news_cost(record)
-    return saved - cost
-
-
-def _pair_cost(record: _Record) -> float:
-    return PAIR_PASSING if record.consumer.state is None else PAIR_STORED
+def _sleep_cost(guard: Guard) -> float:
+    """Per row that is put to sleep: an entry in an index, and a copy if it is kept apart."""
+    return INSERT + (SLEEP if isinstance(guard.waiting, Waiting) else 0.0)
 
 
 def _news_cost(record: _Record) -> float:

@@ -35,6 +35,7 @@ from penstock.engine.kernels import demand, ring
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.rows import HashIndex, exists
 from penstock.engine.waiting import Waiting
+from penstock.engine.waiting_in_window import WaitingInWindow, can_wait_in
 from penstock.engine.wiring import KeyColumn
 from penstock.plan.stream_set import StreamSet
 
@@ -49,11 +50,11 @@ TESTED, SLEPT, WOKEN, DROPPED = range(4)
 
 
 class Guard:
-    """Rows over ``streams`` wait for a partner in the input that ``opposite`` feeds."""
+    """Rows of ``source`` wait for a partner in the input that ``opposite`` feeds."""
 
     def __init__(
         self,
-        streams: StreamSet,
+        source: Input,
         opposite: Edge,
         consumer: StreamSet,
         keys: tuple[tuple[KeyColumn, KeyColumn], ...],
@@ -63,13 +64,17 @@ class Guard:
         log: list[Message] | None,
     ) -> None:
         """``counts`` is the tally of the whole tree."""
-        self.streams = streams
+        self.streams = source.streams
         self.opposite = opposite
         self.consumer = consumer
         self.mine = tuple(mine for mine, _ in keys)
         self.theirs = tuple(theirs for _, theirs in keys)
         self.is_on = False
-        self.waiting = Waiting(streams, leaves, self.mine)
+        self.waiting: Waiting | WaitingInWindow
+        if isinstance(source, LeafWindow) and can_wait_in(source):
+            self.waiting = WaitingInWindow(source, self.mine)
+        else:
+            self.waiting = Waiting(source.streams, leaves, self.mine)
         self._counts = counts
         self._place = len(counts)
         counts += [0, 0, 0, 0]
@@ -80,6 +85,10 @@ class Guard:
         self._target: Input | None = None
         self._log = log
         self._for_good = opposite.is_static
+        self._sorts_out = (
+            isinstance(self.waiting, WaitingInWindow) and log is None and not self._for_good
+        )
+        """Whether test and suspension can be one call."""
 
     def count(self, what: int) -> int:
         """How many rows were tested, slept, woken or dropped since the start."""
@@ -95,6 +104,7 @@ class Guard:
     def turn_on(self) -> None:
         """Rows are tested from now on."""
         self.is_on = True
+        self.waiting.open()
         self._attach(self.opposite.input)
         self.opposite.users.append(self)
 
@@ -103,6 +113,12 @@ class Guard:
         self.is_on = False
         self.opposite.users.remove(self)
         self._detach()
+
+    def dispose(self) -> None:
+        """Nobody will ask any more, neither for the test nor for those who wait."""
+        if self.is_on:
+            self.turn_off()
+        self.waiting.clear()
 
     def retarget(self, target: Input) -> None:
         """The opposite input is kept elsewhere from now on."""
@@ -154,9 +170,15 @@ class Guard:
         if not self.theirs:
             if rows.head > rows.low:
                 return ids
-            self._suspend(ids, None)
+            self._suspend(ids)
             return dict.fromkeys(ids, NOTHING)
         keys = key_values(self.mine, ids, self._leaves)
+        if self._sorts_out and self._index is not None:
+            assert isinstance(self.waiting, WaitingInWindow)
+            ((stream, own),) = ids.items()
+            awake = self.waiting.sort_out(own, keys, rows, self._index)
+            self._counts[self._place + SLEPT] += count - len(awake)
+            return ids if len(awake) == count else {stream: awake}
         found = np.empty(count, np.bool_)
         if self._filter is not None:
             number = self._filter.may_contain(keys, found)
@@ -168,17 +190,17 @@ class Guard:
         places = np.empty((2, count + 1), np.int64)
         demand.split(found, places[0], places[1])
         passed, idle = places[0, :number], places[1, : count - number]
-        self._suspend(_pick(ids, idle), None if self._for_good else ring.pick(keys, idle))
+        self._suspend(_pick(ids, idle))
         return _pick(ids, passed)
 
-    def _suspend(self, ids: Ids, keys: Int64s | None) -> None:
+    def _suspend(self, ids: Ids) -> None:
         """These have no partner."""
         if self._for_good:
             self._counts[self._place + DROPPED] += _count(ids)
             return
         self._counts[self._place + SLEPT] += _count(ids)
         self._send("suspend", ids)
-        self.waiting.put(ids, keys)
+        self.waiting.put(ids)
 
     def _send(self, command: Command, ids: Ids) -> None:
         """Record a message about the values of ``ids``; a known one is not sent again."""

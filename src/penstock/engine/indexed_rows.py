@@ -62,6 +62,11 @@ class IndexedRows(ABC):
         first = self.rows.tail if index is None else max(index.stop, self.rows.tail)
         return self.rows.head - first
 
+    def whole_index(self, keys: Keys) -> HashIndex | None:
+        """The index on ``keys``, if there is one and all rows are in it."""
+        index = self._indexes.get(keys)
+        return None if index is None or index.stop < self.rows.head else index
+
     def users_of(self, keys: Keys) -> int:
         """How many use an index on ``keys``."""
         return self._users.get(keys, 0)

@@ -155,7 +155,7 @@ class JoinTree:
             if feedback.level is not None and level > feedback.level:
                 continue
             guard = Guard(
-                edge.streams,
+                edge.source,
                 opposite,
                 consumer.streams,
                 keys,
@@ -253,7 +253,7 @@ class JoinTree:
 
         def is_awake(edge: Edge) -> bool:
             return (
-                not any(len(guard.waiting.rows) for guard in edge.guards)
+                not any(guard.waiting.asleep for guard in edge.guards)
                 and not edge.is_leaving
                 and all(is_awake(child) for child in edge.children)
             )
@@ -288,8 +288,7 @@ class JoinTree:
         if self.elders is not None:
             self.elders.dispose()
         for guard in self.guards:
-            if guard.is_on:
-                guard.turn_off()
+            guard.dispose()
         for missing in self.missing:
             missing.dispose()
         self._forget_bounds()

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.engine.arrival import Arrival, SourceRows
+from penstock.engine.asleep import Asleep
 from penstock.engine.composites import Composites
 from penstock.engine.evaluate import compile, conjunction
 from penstock.engine.indexed_rows import IndexedRows
@@ -94,6 +95,7 @@ class LeafWindow(IndexedRows):
         rings = [*self._key_columns, *(column.column for column in self._payload_rings)]
         self._plain_widths = np.array([self.rows.columns[c].itemsize for c in rings], np.int64)
         self._append_plain = PlainAppend(self.rows, rings, self._indexes, self._span)
+        self._asleep: Asleep | None = None
 
     def _plainly(self, wiring: Wiring) -> tuple[str, ...] | None:
         """The columns that can be taken in as they lie in a plain batch, keys before payload.
@@ -117,6 +119,13 @@ class LeafWindow(IndexedRows):
         ):
             return None
         return (*keys, *payload.columns)
+
+    @property
+    def asleep(self) -> Asleep:
+        """Which rows are asleep. Nobody can be until somebody has asked."""
+        if self._asleep is None:
+            self._asleep = Asleep(self.rows)
+        return self._asleep
 
     @property
     def is_plain(self) -> bool:
@@ -322,6 +331,15 @@ class LeafWindow(IndexedRows):
             births = new.births if new.chosen is None else ring.pick(new.births, new.chosen)
             return Composites({self.stream.alias: ids}, births, deaths)
         return Composites({self.stream.alias: ids}, new.births, deaths, True, start)
+
+    @property
+    def filling(self) -> float:
+        """How many times more rows there will be when the window is full, if it is not yet."""
+        rows = self.rows
+        if self._span is None or rows.tail > 0 or rows.head == 0:
+            return 1.0
+        newest, oldest = rows.births[(rows.head - 1) & rows.mask], rows.births[0]
+        return max(1.0, self._span / (int(newest) - int(oldest) + 1))
 
     def _expected(self, births: Int64s) -> int:
         """How many rows there will be when the window is full, if ``births`` go on as they do.

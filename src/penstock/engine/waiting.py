@@ -39,10 +39,13 @@ class Waiting(CompositeState):
         self._log: list[Int64s] = []
         """What was claimed since the last commit."""
 
-    def put(self, ids: Mapping[str, Int64s], keys: Int64s | None = None) -> None:
-        """These wait from now on, for a partner with their value of ``keys``."""
+    def open(self) -> None:
+        """From now on, somebody may wait: nothing has to be done for that."""
+
+    def put(self, ids: Mapping[str, Int64s]) -> None:
+        """These wait from now on."""
         start, count = self.rows.head, len(next(iter(ids.values())))
-        self.append_ids(ids, keys)
+        self.append_ids(ids)
         self.rows.put(self._claimed, start, np.zeros(count, np.bool_))
 
     def claim(self, keys: Int64s) -> dict[str, Int64s] | None:

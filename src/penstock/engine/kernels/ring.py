@@ -98,13 +98,6 @@ def last_born(birth: Int64s, mask: int, low: int, bound: int, instant: int) -> i
     return bound
 
 
-@njit(cache=True)
-def clear_below(column: Int64s, mask: int, start: int, lowest: int, flags: Bools) -> None:
-    """Clear ``flags``, one for each row from ``start`` on, where the value is below ``lowest``."""
-    for i in range(flags.shape[0]):
-        flags[np.uint64(i)] &= column[np.uint64((start + i) & mask)] >= lowest
-
-
 def alive_rows(death: Int64s, mask: int, tail: int, head: int, before: int) -> Int64s:
     """All rows whose death is not before ``before``."""
     rows = np.arange(tail, head, dtype=np.int64)

@@ -1,0 +1,211 @@
+"""Rows that wait where they are, against rows that are kept apart; and the kernels of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import penstock
+from penstock.engine import guard
+from penstock.engine.asleep import Asleep
+from penstock.engine.kernels import asleep as kernel
+from penstock.engine.rows import ACTIVE, HashIndex, Rows
+
+SCHEMA = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("z", pa.int64()), ("ts", pa.int64())])
+JOINS = {
+    "chain": "A.x = B.x AND A.y = C.y AND C.z = D.z",
+    "star": "A.x = B.x AND A.y = C.y AND A.z = D.z",
+    "clique": "A.x = B.x AND A.y = C.y AND B.y = C.x AND C.z = D.z AND A.z = D.x",
+    "two columns": "A.x = B.x AND A.y = C.y AND A.z = C.z AND C.x = D.x",
+}
+PLANS = ["(((A B) C) D)", "((A B) (C D))", "((A B) C D)", "(A B C D)", "(A (B (C D)))"]
+
+
+def streams(seed: int, count: int, domain: int, wide: bool) -> dict[str, pa.RecordBatch]:
+    random = np.random.default_rng(seed)
+    values = np.arange(domain) * ((1 << 40) + 1 if wide else 1)
+    return {
+        name: pa.record_batch(
+            {
+                **{column: random.choice(values, count) for column in "xyz"},
+                "ts": np.sort(random.integers(0, 2 * count, count)),
+            }
+        )
+        for name in "ABCD"
+    }
+
+
+def run(
+    text: str, plan: str, feedback: Any, tables: dict[str, pa.RecordBatch], batch: int
+) -> tuple[list[list[Any]], list[Any]]:
+    """The answers of all pushes, in no order, and what was counted."""
+    engine = penstock.Engine(
+        penstock.parse(text, dict.fromkeys("ABCD", SCHEMA)), plan=plan, feedback=feedback
+    )
+    answers = [
+        sorted(
+            tuple(row.values())
+            for row in engine.push(
+                {name: table.slice(at, batch) for name, table in tables.items()}
+            ).to_pylist()
+        )
+        for at in range(0, len(tables["A"]), batch)
+    ]
+    metrics = engine.metrics()
+    counted = [
+        {name: value for name, value in each.items() if name not in ("bytes", "asleep")}
+        for each in metrics["feedback"]["guards"]
+    ]
+    return answers, [counted, *((join["probes"], join["matches"]) for join in metrics["joins"])]
+
+
+@given(
+    st.sampled_from(sorted(JOINS)),
+    st.sampled_from(PLANS),
+    st.sampled_from(["RANGE 90 MILLISECONDS", "RANGE 20 MILLISECONDS", "UNBOUNDED"]),
+    st.sampled_from(["index", "bloom"]),
+    st.integers(0, 999),
+    st.booleans(),
+    st.sampled_from([1, 7, 30]),
+)
+def test_the_same_answers_and_counts_as_of_those_who_are_kept_apart(
+    join: str, plan: str, window: str, detection: Any, seed: int, wide: bool, batch: int
+) -> None:
+    sources = ", ".join(f"{name} [{window}]" for name in "ABCD")
+    text = f"SELECT A.ts AS a, B.ts AS b, C.ts AS c, D.ts AS d FROM {sources} WHERE {JOINS[join]}"
+    feedback = penstock.Feedback(detection=detection, adaptive=False)
+    tables = streams(seed, 60, 6, wide)
+    in_window = run(text, plan, feedback, tables, batch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guard, "can_wait_in", lambda window: False)
+        apart = run(text, plan, feedback, tables, batch)
+    assert in_window == apart
+
+
+def test_a_window_waits_without_copies() -> None:
+    """One byte for each row and one index, and nothing else than the window itself."""
+    text = (
+        "SELECT A.ts AS a FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS], C [RANGE 9 SECONDS] "
+        "WHERE A.x = B.x AND A.y = C.y"
+    )
+    query = penstock.parse(text, dict.fromkeys("ABC", SCHEMA))
+    engine = penstock.Engine(query, plan="((A B) C)", feedback=penstock.Feedback(adaptive=False))
+    batches = streams(1, 3_000, 100_000, False)
+    engine.push({name: batches[name] for name in "ABC"})
+    (told,) = [g for g in engine.metrics()["feedback"]["guards"] if g["input"] == "{A}"]
+    assert told["asleep"] > 2_500
+    window = engine.trees[0].leaves["A"].rows
+    assert told["bytes"] == window.capacity * (1 + 4 + 8)
+
+
+# -- kernels ---------------------------------------------------------------------------------
+
+
+def ring_of(keys: Any) -> tuple[Rows, HashIndex]:
+    ring = Rows(dated=False)
+    index = ring.add_index()
+    ring.reserve(len(keys))
+    ring.head = len(keys)
+    ring.insert(index, 0, keys)
+    return ring, index
+
+
+def wake(ring: Rows, index: HashIndex, sought: Any, asleep: Any, number: int, room: int) -> Any:
+    out = np.empty(room, np.int64)
+    count = kernel.wake(
+        sought,
+        index.heads,
+        index.entries,
+        index.narrow,
+        index.shift,
+        ring.mask,
+        ring.low,
+        ring.head - 1,
+        asleep,
+        number,
+        ACTIVE,
+        out,
+    )
+    return out[:count].tolist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_are_woken_who_wait_for_a_key_and_nobody_else(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    wide = 2**40 if seed % 2 else 1
+    held = random.integers(0, 200, 500) * wide
+    ring, index = ring_of(held)
+    ring.low = 100
+    asleep = random.integers(0, 3, ring.capacity).astype(np.uint8)
+    before = asleep.copy()
+    sought = random.integers(0, 300, 150) * wide
+    expected = {s for s in range(100, 500) if before[s & ring.mask] == 2 and held[s] in set(sought)}
+    woken: list[int] = []
+    while True:  # As long as there are as many as there is room for, there may be more.
+        some = wake(ring, index, sought, asleep, 2, 16)
+        woken += some
+        if len(some) < 16:
+            break
+    assert len(woken) == len(set(woken))
+    if index.narrow:
+        assert set(woken) == expected
+    assert set(woken) >= expected
+    assert all(before[s & ring.mask] == 2 and asleep[s & ring.mask] == 0 for s in woken)
+    others = [s for s in range(500) if s not in set(woken)]
+    assert all(asleep[s & ring.mask] == before[s & ring.mask] for s in others)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_who_has_no_partner_is_put_to_sleep(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    held = random.integers(0, 200, 500)
+    ring, index = ring_of(held)
+    ring.low = 250
+    rows = np.sort(random.choice(np.arange(1_000, 1_600), 400, replace=False))
+    keys = random.integers(0, 300, 400)
+    asleep = random.integers(0, 3, 1_024).astype(np.uint8)
+    out = np.empty(400, np.int64)
+    count = kernel.sort_out(
+        rows,
+        keys,
+        index.heads,
+        index.entries,
+        index.narrow,
+        index.shift,
+        ring.mask,
+        ring.low,
+        ring.head - 1,
+        asleep,
+        7,
+        ACTIVE,
+        out,
+    )
+    has_partner = np.isin(keys, held[250:])
+    assert out[:count].tolist() == rows[has_partner].tolist()
+    assert (asleep[rows & 1_023] == np.where(has_partner, 0, 7)).all()
+
+
+def test_numbers_are_used_again_and_new_rows_are_awake() -> None:
+    ring = Rows()
+    asleep = Asleep(ring)
+    ring.reserve(50)
+    ring.head = 50
+    asleep.bytes[:] = 9
+    one, two = asleep.take_number(), asleep.take_number()
+    assert (one, two) == (1, 2)
+    assert not asleep.bytes.any()
+    asleep.bytes[[3, 4, 5]] = one, two, one
+    assert asleep.at(one).tolist() == [3, 5]
+    asleep.give_back(one)
+    assert asleep.at(one).tolist() == []
+    assert asleep.at(two).tolist() == [4]
+    assert asleep.take_number() == one
+    asleep.bytes[:] = two
+    asleep.wake_new(np.arange(60, 68), 60)  # Over the end of the ring.
+    asleep.wake_new(np.array([10, 12]), -1)
+    assert np.flatnonzero(asleep.bytes == 0).tolist() == [0, 1, 2, 3, 10, 12, 60, 61, 62, 63]
