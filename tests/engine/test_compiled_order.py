@@ -1,4 +1,4 @@
-"""Probe orders as one compiled call, against the same orders step by step."""
+"""Whole pushes and probe orders as one compiled call, against the same orders step by step."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import penstock
 from penstock.engine.compiled_order import CompiledOrder
+from penstock.engine.compiled_push import CompiledPush
 
 SCHEMA = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("z", pa.int64()), ("ts", pa.int64())])
 JOINS = {
@@ -73,11 +74,25 @@ def test_the_same_results_in_the_same_order_and_the_same_counts(
         f"FROM A {window}, B {window}, C {window} WHERE {JOINS[join]}"
     )
     tables = streams(seed, 60, 5, wide)
-    compiled = run(text, plan, feedback, tables, batch)
+    in_one_call = run(text, plan, feedback, tables, batch)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CompiledPush, "can_be", lambda edges, top: False)
+        compiled = run(text, plan, feedback, tables, batch)
         patch.setattr(CompiledOrder, "is_whole_for", lambda *_: False)
         stepwise = run(text, plan, feedback, tables, batch)
     assert compiled == stepwise
+    assert in_one_call[1] == compiled[1]
+    for one, other in zip(in_one_call[0], compiled[0], strict=True):
+        assert [_birth(row) for row in one] == [_birth(row) for row in other]
+        assert sorted(map(_values, one)) == sorted(map(_values, other))
+
+
+def _birth(row: dict[str, Any]) -> int:
+    return int(max(row["a"], row["b"], row["c"]))
+
+
+def _values(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row.values())
 
 
 def test_more_matches_than_there_is_room_for() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.composites import Composites
 from penstock.engine.rows import Rows
 
 Int64s = NDArray[np.int64]
@@ -37,13 +38,16 @@ class Asleep:
         self._taken.add(number)
         return number
 
-    def wake_new(self, rows: Int64s, first: int) -> None:
-        """``rows`` are new and awake: consecutive ones from ``first`` on, if that is not -1."""
-        slot, stop = first & self._rows.mask, (first & self._rows.mask) + len(rows)
-        if first >= 0 and stop <= self._rows.capacity:
-            self.bytes[slot:stop] = 0
+    def wake_new(self, new: Composites) -> None:
+        """``new`` rows are awake."""
+        column, mask = self.bytes, self._rows.mask
+        slot, stop = new.first & mask, (new.first & mask) + len(new)
+        if new.first >= 0:
+            column[slot:stop] = 0
+            column[: max(0, stop - len(column))] = 0
         else:
-            self.bytes[rows & self._rows.mask] = 0
+            ((_, rows),) = new.ids.items()
+            column[rows & mask] = 0
 
     def give_back(self, number: int) -> None:
         """Nobody is asleep any more at guard ``number``, which is needed no longer."""

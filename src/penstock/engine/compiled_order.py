@@ -47,6 +47,15 @@ class _Workspace(threading.local):
         self.found = np.empty((2, room), np.int64)
         self._work: dict[int, NDArray[np.int64]] = {}
 
+    def make_room(self, needed: int) -> None:
+        """Make room for at least ``needed`` combinations."""
+        self.reserve((1 << (needed - 1).bit_length()) + _ASKEW)
+
+    def give_back(self) -> None:
+        """Whoever needed a lot of room is done."""
+        if self.room > _MOST:
+            self.reserve(_FEWEST)
+
     def of(self, width: int) -> NDArray[np.int64]:
         """Two tables of ``width`` numbers for each combination."""
         work = self._work.get(width)
@@ -55,7 +64,7 @@ class _Workspace(threading.local):
         return work
 
 
-_WORKSPACE = _Workspace()
+WORKSPACE = _Workspace()
 
 
 class CompiledOrder:
@@ -69,19 +78,19 @@ class CompiledOrder:
         dated: bool,
     ) -> None:
         """The result is ``dated`` if it leaves the tree."""
-        self._steps = steps
+        self.steps = steps
         self._dated = dated
-        self._given = tuple(streams)
-        self._slots = {stream: slot for slot, stream in enumerate(streams)}
+        self.given = tuple(streams)
+        self.slots = {stream: slot for slot, stream in enumerate(streams)}
         for step in steps:
             for stream in _streams_of(step.target):
-                self._slots[stream] = len(self._slots)
-        self._leaves = [leaves[stream] for stream in self._slots]
+                self.slots[stream] = len(self.slots)
+        self._leaves = [leaves[stream] for stream in self.slots]
         self._code = np.empty(0, np.int64)
         self._dates = 0
         self._generations: list[int] = []
         # To pack numbers is several times faster than numpy's conversion of a list.
-        packing = struct.Struct(f"={kernel.NOW * len(steps) + 2 * len(self._slots)}q")
+        packing = struct.Struct(f"={kernel.NOW * len(steps) + 2 * len(self.slots)}q")
         self._put_now = packing.pack_into
         self._now_in_bytes = bytearray(packing.size)
         self._now = np.frombuffer(self._now_in_bytes, np.int64)
@@ -93,7 +102,7 @@ class CompiledOrder:
         What the first one lacks of what ``batch`` asks for is completed. If that was nothing, in
         the whole push so far, it is as good as complete.
         """
-        first, *others = self._steps
+        first, *others = self.steps
         if any(step.target.missing is not None for step in others):
             return False
         missing = first.target.missing
@@ -106,7 +115,7 @@ class CompiledOrder:
         """All combinations of ``batch`` with rows before ``bounds``; how many were the most."""
         now: list[int] = []
         generations = [leaf.rows.generation for leaf in self._leaves]
-        for step, bound in zip(self._steps, bounds, strict=True):
+        for step, bound in zip(self.steps, bounds, strict=True):
             rows, index = step.target.rows, step.index
             assert index is not None
             generations.append(rows.generation)
@@ -119,15 +128,14 @@ class CompiledOrder:
             self._generations = generations
         count, side = self._call(batch)
         tally: list[int] = self._tally.tolist()
-        for step, probes, matches in zip(self._steps, tally[::2], tally[1::2], strict=True):
+        for step, probes, matches in zip(self.steps, tally[::2], tally[1::2], strict=True):
             step.tally(probes, matches)
         most = max(tally)
         made = side[:, :count].copy()
-        if _WORKSPACE.room > _MOST:
-            _WORKSPACE.reserve(_FEWEST)
+        WORKSPACE.give_back()
         if count == 0:
             return None, most
-        found = dict(zip(self._slots, made, strict=False))
+        found = dict(zip(self.slots, made, strict=False))
         if self._dated:
             return Composites(found, made[-2], made[-1]), most
         return Composites.undated(found), most
@@ -135,21 +143,21 @@ class CompiledOrder:
     def _call(self, batch: Composites) -> tuple[int, NDArray[np.int64]]:
         """Run the order, with more room if it turns out to be too little."""
         first, count = batch.first, len(batch)
-        space, steps, width = _WORKSPACE, len(self._steps), len(self._slots) + 2 * self._dated
+        space, steps, width = WORKSPACE, len(self.steps), len(self.slots) + 2 * self._dated
         needed = count + 1
         while True:
             if needed > space.room:
-                space.reserve((1 << (needed - 1).bit_length()) + _ASKEW)
+                space.make_room(needed)
             work = space.of(width)
             if first < 0:
-                for slot, stream in enumerate(self._given):
+                for slot, stream in enumerate(self.given):
                     work[0, slot, :count] = batch.ids[stream]
             made = kernel.run(
                 self._code,
                 self._now,
                 steps,
                 first,
-                len(self._given),
+                len(self.given),
                 count,
                 self._dates,
                 work,
@@ -162,12 +170,17 @@ class CompiledOrder:
                 return made, work[steps & 1]
             needed = -made
 
+    def table(self) -> tuple[list[int], int]:
+        """The order as it is written down, and where in it lifespans are found (0: not needed)."""
+        self._write_down()
+        return self._code.tolist(), self._dates
+
     def _write_down(self) -> None:
         """The order as a table of addresses and places."""
         lists: list[int] = []
-        start = kernel.STEP * len(self._steps)
+        start = kernel.STEP * len(self.steps)
         code: list[int] = []
-        for step in self._steps:
+        for step in self.steps:
             index, rows = step.index, step.target.rows
             assert index is not None
             code += (_address(index.heads), _address(index.entries), index.shift, rows.mask)
@@ -187,7 +200,7 @@ class CompiledOrder:
         self._code = np.array([*code, *lists], np.int64)
 
     def _key(self, key: KeyColumn) -> tuple[int, int, int]:
-        slot = self._slots[key.stream]
+        slot = self.slots[key.stream]
         leaf = self._leaves[slot]
         return _address(leaf.rows.columns[leaf.key_column(key.position)]), leaf.rows.mask, slot
 

@@ -66,6 +66,12 @@ class CompiledState:
         )
         return first
 
+    def table(self) -> list[int]:
+        """What was written down, for other kernels."""
+        self._look()
+        code: list[int] = self._code.tolist()
+        return code
+
     def _look(self) -> None:
         """Write down the table anew if anything has moved."""
         generations = [self._rows.generation]

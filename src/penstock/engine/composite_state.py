@@ -45,6 +45,8 @@ class CompositeState(IndexedRows):
         super().__init__(Rows(dated=False))
         self._leaves = {alias: leaf for alias, leaf in leaves.items() if alias in streams}
         self.id_columns = {alias: self.rows.add_column(np.int64) for alias in self._leaves}
+        self._lows: list[int] = []
+        """The tails of the leaves when the rows of which a part is gone were last let go of."""
         self._compiled = CompiledState(
             self.rows, list(self.id_columns.values()), self._leaves, self._indexes
         )
@@ -62,11 +64,19 @@ class CompositeState(IndexedRows):
 
     def append_ids(self, ids: Mapping[str, Int64s]) -> None:
         """Store the composites ``ids`` and put them into every index."""
-        rows, count = self.rows, len(next(iter(ids.values())))
-        if not rows.has_room(count):
-            self._grow(count)
-        rows.reserve(count)
+        count = len(next(iter(ids.values())))
+        self.make_room(count)
         self._compiled.append(ids, count)
+
+    def make_room(self, count: int) -> None:
+        """Make room for ``count`` more composites."""
+        if not self.rows.has_room(count):
+            self._grow(count)
+        self.rows.reserve(count)
+
+    def table(self) -> list[int]:
+        """Where columns and indexes lie: for whoever appends in a compiled call."""
+        return self._compiled.table()
 
     def _grow(self, count: int) -> None:
         """Make room for ``count`` more rows, and those that may follow."""
@@ -117,7 +127,8 @@ class CompositeState(IndexedRows):
     def hide(self) -> None:
         """Let probes skip the oldest rows of which a part is hidden in its leaf."""
         lows = [leaf.rows.low for leaf in self._leaves.values()]
-        self.rows.low = self._compiled.first_whole(self.rows.low, lows)
+        if lows != self._lows:  # Else all that is hidden in a leaf is gone.
+            self.rows.low = self._compiled.first_whole(self.rows.low, lows)
 
     def expire(self, before: int, lull: Lull | None = None) -> None:
         """Let go of rows of which a part is gone; the leaf windows have been seen to already.
@@ -126,7 +137,9 @@ class CompositeState(IndexedRows):
         """
         rows = self.rows
         tails = [leaf.rows.tail for leaf in self._leaves.values()]
-        rows.advance(self._compiled.first_whole(rows.tail, tails))
+        if tails != self._lows:
+            rows.advance(self._compiled.first_whole(rows.tail, tails))
+            self._lows = tails
         is_due = lull is not None or rows.is_worth_a_check()
         if is_due and not self._are_mostly_wanted(before, lull):
             rows.pack(np.concatenate(list(self._wanted(before, lull))))

@@ -83,7 +83,7 @@ class Edge:
         self.old_head = 0
         """The head of the input before it."""
         self._counts = counts
-        self._place = len(counts)
+        self.place = len(counts)
         counts += [0, 0]
         self.leaves = leaves
         self._leaving: list[Guard] = []
@@ -94,12 +94,12 @@ class Edge:
     @property
     def came(self) -> int:
         """Rows that came from the source since the start."""
-        return self._counts[self._place]
+        return self._counts[self.place]
 
     @property
     def admitted(self) -> int:
         """Rows that were let in."""
-        return self._counts[self._place + 1]
+        return self._counts[self.place + 1]
 
     @property
     def is_leaf(self) -> bool:
@@ -138,19 +138,19 @@ class Edge:
             self.delta = fresh
             if fresh is None:
                 return
-            self._counts[self._place] += count
-            self._counts[self._place + 1] += count
+            self.count(count)
             if isinstance(self.source, LeafWindow):
-                self.old_head = int(fresh.ids[self.source.stream.alias][0])
+                first = fresh.first
+                self.old_head = first if first >= 0 else int(fresh.ids[self.source.stream.alias][0])
             else:
                 self.source.append(fresh)
             return
         if fresh is not None and isinstance(self.source, LeafWindow):
-            self.source.asleep.wake_new(fresh.ids[self.source.stream.alias], fresh.first)
+            self.source.asleep.wake_new(fresh)
         passed = self._woken()
         nobody = not passed
         if fresh is not None:
-            self._counts[self._place] += count
+            self._counts[self.place] += count
             admitted = self._pass(fresh, None)
             if len(admitted):
                 passed.append(admitted)
@@ -160,7 +160,12 @@ class Edge:
         self.delta = passed[0] if nobody else _together(passed)
         assert isinstance(self.input, CompositeState)
         self.input.append(self.delta)
-        self._counts[self._place + 1] += len(self.delta)
+        self._counts[self.place + 1] += len(self.delta)
+
+    def count(self, rows: int) -> None:
+        """So many came and were let in."""
+        self._counts[self.place] += rows
+        self._counts[self.place + 1] += rows
 
     def _woken(self) -> list[Composites]:
         """Those who have waited and may come in now."""

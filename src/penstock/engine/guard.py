@@ -76,12 +76,12 @@ class Guard:
         else:
             self.waiting = Waiting(source.streams, leaves, self.mine)
         self._counts = counts
-        self._place = len(counts)
+        self.place = len(counts)
         counts += [0, 0, 0, 0]
         self._leaves = leaves
         self._detection = detection
         self._filter: DemandFilter | None = None
-        self._index: HashIndex | None = None
+        self.index: HashIndex | None = None
         self._target: Input | None = None
         self._log = log
         self._for_good = opposite.is_static
@@ -92,7 +92,12 @@ class Guard:
 
     def count(self, what: int) -> int:
         """How many rows were tested, slept, woken or dropped since the start."""
-        return self._counts[self._place + what]
+        return self._counts[self.place + what]
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether all that it does can be part of a compiled push."""
+        return self._sorts_out and (self.index is not None or not self.theirs)
 
     @property
     def nbytes(self) -> int:
@@ -132,12 +137,12 @@ class Guard:
         if self._detection == "bloom":
             self._filter = DemandFilter(target, self.theirs, self._leaves)
         else:
-            self._index = target.index_on(self.theirs)
+            self.index = target.index_on(self.theirs)
 
     def _detach(self) -> None:
-        if self._index is not None and self._target is not None:
+        if self.index is not None and self._target is not None:
             self._target.release_index(self.theirs)
-        self._index = self._filter = self._target = None
+        self.index = self._filter = self._target = None
 
     # -- a push ------------------------------------------------------------------------------
 
@@ -157,14 +162,14 @@ class Guard:
 
     def _woken(self, found: Ids | None) -> Ids | None:
         if found is not None:
-            self._counts[self._place + WOKEN] += _count(found)
+            self._counts[self.place + WOKEN] += _count(found)
             self._send("resume", found)
         return found
 
     def let_through(self, ids: Ids) -> Ids:
         """Those of ``ids`` that have a partner. The others wait."""
         count = _count(ids)
-        self._counts[self._place + TESTED] += count
+        self._counts[self.place + TESTED] += count
         assert self._target is not None
         rows = self._target.rows
         if not self.theirs:
@@ -173,18 +178,18 @@ class Guard:
             self._suspend(ids)
             return dict.fromkeys(ids, NOTHING)
         keys = key_values(self.mine, ids, self._leaves)
-        if self._sorts_out and self._index is not None:
+        if self._sorts_out and self.index is not None:
             assert isinstance(self.waiting, WaitingInWindow)
             ((stream, own),) = ids.items()
-            awake = self.waiting.sort_out(own, keys, rows, self._index)
-            self._counts[self._place + SLEPT] += count - len(awake)
+            awake = self.waiting.sort_out(own, keys, rows, self.index)
+            self._counts[self.place + SLEPT] += count - len(awake)
             return ids if len(awake) == count else {stream: awake}
         found = np.empty(count, np.bool_)
         if self._filter is not None:
             number = self._filter.may_contain(keys, found)
         else:
-            assert self._index is not None
-            number = exists(keys, rows, self._index, found)
+            assert self.index is not None
+            number = exists(keys, rows, self.index, found)
         if number == count:
             return ids
         places = np.empty((2, count + 1), np.int64)
@@ -196,9 +201,9 @@ class Guard:
     def _suspend(self, ids: Ids) -> None:
         """These have no partner."""
         if self._for_good:
-            self._counts[self._place + DROPPED] += _count(ids)
+            self._counts[self.place + DROPPED] += _count(ids)
             return
-        self._counts[self._place + SLEPT] += _count(ids)
+        self._counts[self.place + SLEPT] += _count(ids)
         self._send("suspend", ids)
         self.waiting.put(ids)
 

@@ -62,6 +62,11 @@ class IndexedRows(ABC):
         first = self.rows.tail if index is None else max(index.stop, self.rows.tail)
         return self.rows.head - first
 
+    @property
+    def indexes(self) -> list[HashIndex]:
+        """All indexes, in the order in which they came."""
+        return list(self._indexes.values())
+
     def whole_index(self, keys: Keys) -> HashIndex | None:
         """The index on ``keys``, if there is one and all rows are in it."""
         index = self._indexes.get(keys)

@@ -48,11 +48,11 @@ class JoinOperator:
         self.streams = node.streams
         self.state = state
         self._counts = counts
-        self._made = len(counts)
+        self.place = len(counts)
         counts.append(0)
         self.extent = 0
         """From the first to the last birth in the slice of a push that is being worked off."""
-        self._growth = [1.0] * len(inputs)
+        self.growth = [1.0] * len(inputs)
         """The largest partial result of a probe order per new row, smoothed."""
         self._leaves = leaves
         self._wiring = wiring
@@ -104,7 +104,22 @@ class JoinOperator:
     @property
     def made(self) -> int:
         """Results since the start."""
-        return self._counts[self._made]
+        return self._counts[self.place]
+
+    @property
+    def orders(self) -> list[CompiledOrder]:
+        """The probe order of each input, all of them compiled."""
+        return [order for order in self._compiled if order is not None]
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether all of them are."""
+        return None not in self._compiled
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether lifespans can wait in the slice that is being worked off."""
+        return self.extent <= self._brief
 
     def pairs_of(self, position: int) -> int:
         """Matches since the start that rows of input ``position`` had a part in first."""
@@ -140,7 +155,7 @@ class JoinOperator:
         made = []
         start = 0
         while start < len(delta):
-            size = max(64, min(_SLICE, int(_PARTIAL / self._growth[position])))
+            size = max(64, min(_SLICE, int(_PARTIAL / self.growth[position])))
             whole = start == 0 and len(delta) <= size
             part = self._probe(
                 position, delta if whole else delta.slice(start, start + size), old_heads, upto
@@ -153,7 +168,7 @@ class JoinOperator:
     def gather(self, made: list[Composites]) -> Composites:
         """All that was made, counted."""
         result = self.together(made)
-        self._counts[self._made] += len(result)
+        self._counts[self.place] += len(result)
         return result
 
     def together(self, made: list[Composites]) -> Composites:
@@ -185,10 +200,10 @@ class JoinOperator:
         count = most = len(batch)
         order = self._compiled[position]
         made: Composites | None
-        if upto is None and order is not None and self.extent <= self._brief:
+        if upto is None and order is not None and self.is_brief:
             if order.is_whole_for(batch, bounds):
                 made, most = order.run(batch, bounds)
-                self._growth[position] = 0.5 * self._growth[position] + 0.5 * most / count
+                self.growth[position] = 0.5 * self.growth[position] + 0.5 * most / count
                 return made
             ids = batch.ids
             for (_, step), bound in zip(steps, bounds, strict=True):
@@ -208,7 +223,7 @@ class JoinOperator:
                 most = max(most, len(batch))
                 if len(batch) == 0:
                     break
-        self._growth[position] = 0.5 * self._growth[position] + 0.5 * most / count
+        self.growth[position] = 0.5 * self.growth[position] + 0.5 * most / count
         return batch if len(batch) else None
 
     def _dated(self, ids: Mapping[str, Int64s]) -> Composites:

@@ -57,7 +57,8 @@ class JoinStep:
         self.target = target
         self.linking = linking
         self._counts = counts
-        self._probes, self._matches = place, place + 1
+        self.place = self._probes = place
+        self._matches = place + 1
         self._ratio = float(_CANDIDATES // _FIRST)
         """Candidates per probe, lately: how much room the next probe needs."""
         self._leaves = leaves

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from penstock.engine.arrival import Arrival
 from penstock.engine.bookmark import Bookmark
 from penstock.engine.clock import END, START
+from penstock.engine.compiled_push import CompiledPush
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
 from penstock.engine.edge import Edge, in_order, may_wait_for
@@ -113,9 +114,12 @@ class JoinTree:
                     self._policy.watch(edge, guard, consumer, position)
         self._kept: list[CompositeState] = []
         self._guarded: list[Edge] = []
+        self._compiled: CompiledPush | None = None
         self._take_stock()
         self.rationing: Rationing | None = None
         """Who may probe, if not everybody."""
+        self._let_in = 0
+        """Rows that came into inputs with the push at hand."""
 
     # -- construction ------------------------------------------------------------------------
 
@@ -198,6 +202,7 @@ class JoinTree:
     def reroute(self, root: Join) -> None:
         """Go on with other probe orders of the same join; everything else stays as it is."""
         assert self._top is not None
+        self._forget_compiled()
         self.root = root
         self._top.reroute(root, [edge.input for edge in self._inputs])
         for edge in self._inputs:
@@ -314,6 +319,7 @@ class JoinTree:
         yield from below(self._top, self._inputs)
 
     def _take_stock(self) -> None:
+        self._forget_compiled()
         self._kept = [*self.states, *(each for edge in self.edges for each in edge.kept)]
         self._guarded = [edge for edge in self.edges if edge.is_guarded]
 
@@ -418,6 +424,11 @@ class JoinTree:
         if self._top is None:
             (stream,) = self.leaves
             return deltas.get(stream, self._nothing)
+        compiled = self._in_one_call(self._top)
+        if compiled is not None and compiled.fits(deltas):
+            found = compiled.run(deltas, self.stopwatch)
+            self._let_in += compiled.let_in
+            return found or self._nothing
         for missing in self.missing:
             missing.begin()
         run = _run if self.rationing is None else self.rationing.run
@@ -428,10 +439,27 @@ class JoinTree:
             else:
                 assert edge.producer is not None
                 edge.admit(run(edge.producer, edge.children))
+            self._let_in += 0 if edge.delta is None else len(edge.delta)
             self.stopwatch.lap(edge.streams)
         made = run(self._top, self._inputs) or self._nothing
         self.stopwatch.lap(self.root.streams)
         return made
+
+    def _in_one_call(self, top: JoinOperator) -> CompiledPush | None:
+        """What can make a push in one call, if the tree allows it as it is now."""
+        if self.rationing is not None or self.missing:
+            return None
+        if self._compiled is not None and not self._compiled.is_current:
+            self._forget_compiled()
+        if self._compiled is None and CompiledPush.can_be(self.edges, top):
+            self._compiled = CompiledPush(self.edges, top, self._inputs, self._counts)
+        return self._compiled
+
+    def _forget_compiled(self) -> None:
+        """The tree is not what was written down."""
+        if self._compiled is not None:
+            self._compiled.hand_back()
+            self._compiled = None
 
     def marks(self) -> Marks:
         """Where every window and state ends now, and what was counted."""
@@ -447,6 +475,7 @@ class JoinTree:
         self._counts[:] = marks[1]
         del self.messages[marks[2] :]
         self._hidden = START
+        self._let_in = 0
         for edge in self._guarded:
             edge.undo()
         for leaf in self.leaves.values():
@@ -461,6 +490,10 @@ class JoinTree:
     def commit(self) -> None:
         """The push is done. Guards may be turned on and off now."""
         self.stopwatch.commit()
+        self._commit_guards()
+        self._let_in = 0
+
+    def _commit_guards(self) -> None:
         if self.elders is not None and self.elders.commit(self):
             self.elders = None
             self._welcome_guards()
@@ -479,8 +512,7 @@ class JoinTree:
             edge.commit()
             settled |= edge.settle()
         if self._policy is not None and not self.missing and not self.since:
-            rows = sum(len(edge.delta) for edge in self.edges if edge.delta is not None)
-            settled |= self._policy.review(rows)
+            settled |= self._policy.review(self._let_in)
         if settled:
             self._take_stock()
 

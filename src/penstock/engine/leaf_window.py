@@ -302,8 +302,7 @@ class LeafWindow(IndexedRows):
         stop = start + count
         if new.plain is not None:
             deaths = self._append_plain(new.births, new.plain[0])
-            ids = np.arange(start, stop, dtype=np.int64)
-            return Composites({self.stream.alias: ids}, new.births, deaths, True, start)
+            return Composites.run(self.stream.alias, start, new.births, deaths)
         deaths = self._deaths(new.births)
         rows.put(BIRTH, start, new.births)
         rows.put(DEATH, start, deaths)

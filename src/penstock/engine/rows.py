@@ -165,6 +165,11 @@ class Rows:
         """Whether ``count`` more rows fit as it is."""
         return self.head - self.tail + count <= self.capacity
 
+    @property
+    def room(self) -> int:
+        """How many more rows fit as it is, with nothing to be seen to before."""
+        return self.capacity - self.head + min(self.tail, self._swept)
+
     def reserve(self, count: int, expected: int = 0, leap: int = LEAP) -> None:
         """Make room for ``count`` more rows.
 

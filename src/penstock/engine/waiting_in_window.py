@@ -18,6 +18,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.composite_state import CompositeState
 from penstock.engine.kernels import asleep as kernel
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.rows import ACTIVE, HashIndex, Rows, probe_keys
@@ -42,37 +43,39 @@ class WaitingInWindow:
         self._window = window
         self._alias = window.stream.alias
         self._keys = keys
-        self._number = 0
+        self.number = 0
         """That of the guard, 0 while nobody can wait at it."""
-        self._index: HashIndex | None = None
+        self.index: HashIndex | None = None
         self._log: list[Int64s] = []
         """Who was woken since the last commit."""
+        self._handed_over: list[tuple[CompositeState, int, int]] = []
+        """The same, as rows of those who were let in."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of what is there for those who wait alone."""
-        if self._number == 0:
+        if self.number == 0:
             return 0
-        index = self._index
+        index = self.index
         return self._window.asleep.bytes.nbytes + (
             0 if index is None else index.heads.nbytes + index.entries.nbytes
         )
 
     def open(self) -> None:
         """From now on, somebody may wait."""
-        if self._number == 0:
-            self._number = self._window.asleep.take_number()
-        if self._keys and self._index is None:
-            self._index = self._window.index_on(self._keys)
+        if self.number == 0:
+            self.number = self._window.asleep.take_number()
+        if self._keys and self.index is None:
+            self.index = self._window.index_on(self._keys)
 
     def clear(self) -> None:
         """Nobody waits any more, and nobody will."""
-        if self._number:
-            self._window.asleep.give_back(self._number)
-            self._number = 0
-        if self._index is not None:
+        if self.number:
+            self._window.asleep.give_back(self.number)
+            self.number = 0
+        if self.index is not None:
             self._window.release_index(self._keys)
-            self._index = None
+            self.index = None
 
     # -- a push ------------------------------------------------------------------------------
 
@@ -90,7 +93,7 @@ class WaitingInWindow:
             others.low,
             others.head - 1,
             self._window.asleep.bytes,
-            self._number,
+            self.number,
             ACTIVE,
             out,
         )
@@ -99,28 +102,30 @@ class WaitingInWindow:
     def put(self, ids: Mapping[str, Int64s]) -> None:
         """These wait from now on."""
         self.open()
-        self._window.asleep.bytes[ids[self._alias] & self._window.rows.mask] = self._number
+        self._window.asleep.bytes[ids[self._alias] & self._window.rows.mask] = self.number
 
     def claim(self, keys: Int64s) -> dict[str, Int64s] | None:
         """Hand over all that wait for one of ``keys``, or (without keys) all."""
-        if self._index is None:
+        if self.index is None:
             return self.claim_all()
         rows, found = self._window.rows, []
+        met = np.empty(len(keys), np.uint8)
         room = _ROOM
         while True:
             out = np.empty(room, np.int64)
             count = kernel.wake(
                 keys,
-                self._index.heads,
-                self._index.entries,
-                self._index.narrow,
-                self._index.shift,
+                self.index.heads,
+                self.index.entries,
+                self.index.narrow,
+                self.index.shift,
                 rows.mask,
                 rows.low,
                 rows.head - 1,
                 self._window.asleep.bytes,
-                self._number,
+                self.number,
                 ACTIVE,
+                met,
                 out,
             )
             found.append(out[:count])
@@ -130,7 +135,7 @@ class WaitingInWindow:
 
     def claim_all(self) -> dict[str, Int64s] | None:
         """Hand over all that wait."""
-        found = self._window.asleep.at(self._number) if self._number else _NOBODY
+        found = self._window.asleep.at(self.number) if self.number else _NOBODY
         self._window.asleep.bytes[found & self._window.rows.mask] = 0
         return self._hand_over(found)
 
@@ -140,31 +145,39 @@ class WaitingInWindow:
         self._log.append(found)
         return {self._alias: found}
 
+    def note_woken(self, admitted: CompositeState, first: int, count: int) -> None:
+        """Somebody else has woken those who are the rows of ``admitted`` from ``first`` on."""
+        self._handed_over.append((admitted, first, count))
+
     def holds(self, keys: Int64s) -> NDArray[np.bool_]:
         """For which of ``keys`` somebody waits already: the MNS buffer, read."""
         rows = self._window.rows
-        if self._index is None:
+        if self.index is None:
             return np.full(len(keys), self.asleep > 0)
-        at, found = probe_keys(keys, rows, self._index, rows.head, len(keys))
+        at, found = probe_keys(keys, rows, self.index, rows.head, len(keys))
         held = np.zeros(len(keys), np.bool_)
-        held[at[self._window.asleep.bytes[found & rows.mask] == self._number]] = True
+        held[at[self._window.asleep.bytes[found & rows.mask] == self.number]] = True
         return held
 
     @property
     def asleep(self) -> int:
         """How many wait, those that have died but were not cleared away yet included."""
-        return len(self._window.asleep.at(self._number)) if self._number else 0
+        return len(self._window.asleep.at(self.number)) if self.number else 0
 
     def sleepers(self) -> dict[str, Int64s]:
         """All who wait."""
-        return {self._alias: self._window.asleep.at(self._number) if self._number else _NOBODY}
+        return {self._alias: self._window.asleep.at(self.number) if self.number else _NOBODY}
 
     def commit(self) -> None:
         """Who was woken stays awake."""
         self._log.clear()
+        self._handed_over.clear()
 
     def undo_claims(self) -> None:
         """Go back to the last commit."""
+        for admitted, first, count in self._handed_over:
+            rows = np.arange(first, first + count, dtype=np.int64)
+            self._log.append(admitted.resolve(rows)[self._alias])
         for rows in self._log:
-            self._window.asleep.bytes[rows & self._window.rows.mask] = self._number
-        self._log.clear()
+            self._window.asleep.bytes[rows & self._window.rows.mask] = self.number
+        self.commit()

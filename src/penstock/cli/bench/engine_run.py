@@ -5,7 +5,7 @@ one tuple of one stream. Large batches run through the whole input. Small ones s
 ones have filled the windows, and go on for a given time.
 
 CPU seconds are counted around pushes only, not around cutting the input into batches. Kernels are
-loaded before by a run on the first rows.
+loaded before by a run on smaller windows.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ from penstock.cli.bench.workloads import Workload
 
 FILLING = 10_000
 _BLOCK = 256
+_SMALLER = 100
+_SMALLEST = 50
+"""Windows with which kernels are loaded are so many times smaller, and have so many milliseconds at
+least."""
 
 
 def run_engine(
@@ -39,7 +44,7 @@ def run_engine(
     query = penstock.parse(
         workload.query, schemas={name: table.schema for name, table in tables.items()}
     )
-    _load_kernels(query, plan, feedback, tables)
+    _load_kernels(workload, plan, feedback)
     engine = penstock.Engine(query, plan=plan, feedback=feedback)
     total = workload.rows * len(tables)
     before = process_memory.resident()
@@ -119,14 +124,29 @@ def _filled(workload: Workload) -> int:
     return (workload.window + workload.window // 10) * len(workload.streams)
 
 
-def _load_kernels(query: Any, plan: str, feedback: str, tables: dict[str, pa.RecordBatch]) -> None:
-    """Let windows fill, grow, give results and expire once, so that every kernel is loaded."""
-    always = feedback if feedback == "off" else penstock.Feedback(adaptive=False)
-    engine = penstock.Engine(query, plan=plan, feedback=always)
-    for batch in (50, 5_000):
-        for push in _pushes(tables, batch, 0, 4 * batch):
+def _load_kernels(workload: Workload, plan: str, feedback: str) -> None:
+    """Let small windows fill, grow, give results, expire and start over in their rings, with guards
+    that come by themselves and with all of them, so that every kernel is loaded."""
+    small = replace(
+        workload,
+        window=max(_SMALLEST, workload.window // _SMALLER),
+        domains={name: max(2, size // _SMALLER) for name, size in workload.domains.items()},
+        rows=6 * max(_SMALLEST, workload.window // _SMALLER),
+    )
+    tables = small.tables()
+    query = penstock.parse(
+        small.query, schemas={name: table.schema for name, table in tables.items()}
+    )
+    total = small.rows * len(tables)
+    for each in (feedback,) if feedback == "off" else (feedback, penstock.Feedback(adaptive=False)):
+        engine = penstock.Engine(query, plan=plan, feedback=each)
+        for batch, start, end in ((50, 0, total // 6), (300, total // 6, total // 2)):
+            for push in _pushes(tables, batch, start, end):
+                engine.push(push)
+        for push in _pushes(tables, total, total // 2, total):
             engine.push(push)
-    engine.push({}, watermark=1 << 40)
+        engine.push({}, watermark=1 << 40)
+        engine.metrics()
     # To look through all that is loaded takes Python's collector 70 ms, at any time.
     gc.collect()
     gc.freeze()

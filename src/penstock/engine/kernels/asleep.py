@@ -33,12 +33,13 @@ def wake(
     asleep: Bytes,
     number: int,
     active: NDArray[np.int64],
+    met: Bytes,
     out: Int64s,
 ) -> int:
     """Wake the rows from ``tail`` on that wait at guard ``number`` for one of ``keys``.
 
     They go into ``out``; how many there are. When there is no room for more, those who are left
-    sleep on: call again.
+    sleep on: call again. ``met`` is set for each key that any row has, asleep or not.
     """
     n = keys.shape[0]
     room = out.shape[0]
@@ -57,15 +58,12 @@ def wake(
                 s = active[1, np.uint64(k)]
                 slot = np.uint64(s & mask)
                 entry = entries[slot]
-                if (
-                    np.int32(entry) == np.int32(asked)
-                    and s >= tail
-                    and asleep[slot] == number
-                    and count < room
-                ):
-                    asleep[slot] = 0
-                    out[np.uint64(count)] = s
-                    count += 1
+                if np.int32(entry) == np.int32(asked) and s >= tail:
+                    met[np.uint64(asked >> 32)] = 1
+                    if asleep[slot] == number and count < room:
+                        asleep[slot] = 0
+                        out[np.uint64(count)] = s
+                        count += 1
                 older = s - (entry >> 32)
                 prefetch(entries, np.uint64(max(older, tail) & mask))
                 active[0, staying] = asked

@@ -1,0 +1,434 @@
+"""A push through a tree as one compiled call.
+
+Edge by edge, a push through a tree of three streams is some three hundred calls of Python
+functions; with ten thousand rows they take as long as all the work on these rows. Where nothing is
+out of the ordinary, the tree is therefore written down once, as a list of guards and joins
+(:mod:`penstock.engine.kernels.push`), anew whenever a ring has moved, and Python fills in where
+rings begin and end. Answers and counts are those of the edges, one by one, which are there for
+everything else:
+
+- joins that try pairs, or compare what is no key; slices of a push that are long against windows;
+- states that lack something after a change of plan, probes that are put off, tracks side by side;
+- guards before composites, guards on the arrival line, several guards of one window, Bloom filters,
+  messages that are recorded, rows that are dropped for want of a partner in a static relation.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.compiled_order import WORKSPACE, CompiledOrder
+from penstock.engine.composite_state import CompositeState
+from penstock.engine.composites import Composites
+from penstock.engine.join_step import Input
+from penstock.engine.kernels import push as kernel
+from penstock.engine.kernels.probe_order import NOW
+from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.rows import ACTIVE, HashIndex, Rows
+from penstock.engine.stopwatch import Stopwatch
+from penstock.engine.waiting_in_window import WaitingInWindow
+from penstock.engine.wiring import KeyColumn
+
+if TYPE_CHECKING:
+    from penstock.engine.edge import Edge
+    from penstock.engine.guard import Guard
+    from penstock.engine.join_operator import JoinOperator
+
+Int64s = NDArray[np.int64]
+
+_RESULTS = 1 << 12
+_COPIED = 1 << 14
+"""Fewer results than that are copied, and the table is used again."""
+
+
+class CompiledPush:
+    """Pushes through ``edges``, in the order of their visit, and then the join ``top``."""
+
+    def __init__(
+        self, edges: Sequence[Edge], top: JoinOperator, inputs: Sequence[Edge], counts: list[int]
+    ) -> None:
+        """``counts`` is the tally of the whole tree. The tree :meth:`can_be` written down."""
+        self._edges = edges
+        self._guarded = [(edge, guard) for edge in edges if (guard := _only_guard(edge))]
+        self._joins = [
+            (edge.producer, edge.children) for edge in edges if edge.producer is not None
+        ]
+        self._joins.append((top, list(inputs)))
+        self._top = top
+        self._windows = {
+            edge.source.stream.alias: edge.source
+            for edge in edges
+            if isinstance(edge.source, LeafWindow)
+        }
+        self._counts = counts
+        self._rings: list[Rows] = []
+        self._indexes: list[HashIndex] = []
+        self._numbers: dict[int, int] = {}
+        for edge in edges:
+            self._ring(edge.source)
+            self._ring(edge.input)
+            for operator, _ in self._joins:
+                for steps in operator.steps:
+                    for _, step in steps:
+                        assert step.index is not None
+                        self._index(step.index)
+        self._places = {
+            alias: kernel.RING * self._numbers[id(window.rows)] + kernel.OLD
+            for alias, window in self._windows.items()
+        }
+        """Where the first new row of each window is noted."""
+        self._stores: list[CompositeState] = []
+        for edge in edges:
+            if isinstance(edge.input, CompositeState):
+                self._stores.append(edge.input)
+                for index in edge.input.indexes:
+                    self._index(index)
+        for _, guard in self._guarded:
+            for index in _indexes_of(guard):
+                self._index(index)
+        self._inputs = [(edge, self._numbers[id(edge.input.rows)]) for edge in edges]
+        self._filled = [(self._numbers[id(each.rows)], each.rows) for each in self._stores]
+        self._generations = [rows.generation for rows in self._rings]
+        self._code = np.empty(0, np.int64)
+        # To pack numbers is several times faster than numpy's conversion of a list.
+        rings = kernel.RING * len(self._rings)
+        packing = struct.Struct(f"={rings + len(self._indexes)}q")
+        self._put = packing.pack_into
+        self._now_in_bytes = bytearray(packing.size)
+        now = np.frombuffer(self._now_in_bytes, np.int64)
+        self._now, self._narrow = now[:rings].reshape(-1, kernel.RING), now[rings:]
+        orders = [order for operator, _ in self._joins for order in operator.orders]
+        self._growth = np.array([g for operator, _ in self._joins for g in operator.growth])
+        self._fresh = np.zeros(len(counts) + len(edges) + 1 + 5, np.int64)
+        """What is zero when a push begins: counts, laps, progress."""
+        self._new, self._laps, self._progress = np.split(
+            self._fresh, [len(counts), len(counts) + len(edges) + 1]
+        )
+        self._streams = sorted(top.streams)
+        self._width = len(self._streams) + 2
+        most = max(len(order.steps) for order in orders)
+        self._order_now = np.zeros(NOW * most + 2 * self._width, np.int64)
+        self._tally = np.zeros(2 * most, np.int64)
+        self._sources = np.zeros(self._width, np.int64)
+        self._results = np.empty((self._width, 0), np.int64)
+        self._met = np.zeros(kernel.SCRATCH, np.uint8)
+        self._chooser = next(filter(self._chosen_by, (g for _, g in self._guarded)), None)
+        """The guard whose look at the news spares others the same look."""
+        self._items: list[CompositeState] = []
+        """What each item of the list fills."""
+        self.let_in = 0
+        """Rows that came into inputs with the push at hand."""
+        self._write_down()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether no ring or index has come, gone or moved since."""
+        return self._generations == [rows.generation for rows in self._rings]
+
+    def hand_back(self) -> None:
+        """The joins go on without it: they get to know what was learned."""
+        learned = iter(self._growth.tolist())
+        for operator, inputs in self._joins:
+            operator.growth[:] = [next(learned) for _ in inputs]
+
+    @staticmethod
+    def can_be(edges: Sequence[Edge], top: JoinOperator) -> bool:
+        """Whether a tree can be written down as it is now."""
+        operators = [edge.producer for edge in edges if edge.producer is not None]
+        return (
+            all(not edge.is_guarded or _only_guard(edge) is not None for edge in edges)
+            and all(operator.is_compiled for operator in (*operators, top))
+            and all(
+                index.stop == edge.input.rows.head
+                for edge in edges
+                if isinstance(edge.input, CompositeState)
+                for index in edge.input.indexes
+            )
+        )
+
+    def fits(self, deltas: Mapping[str, Composites]) -> bool:
+        """Whether a push with these new rows of windows can be made."""
+        return all(operator.is_brief for operator, _ in self._joins) and all(
+            delta.first >= 0 for delta in deltas.values()
+        )
+
+    # -- a push ------------------------------------------------------------------------------
+
+    def run(self, deltas: Mapping[str, Composites], stopwatch: Stopwatch) -> Composites | None:
+        """Push the new rows of the windows, which hold them already; the results."""
+        self._begin(deltas)
+        began = stopwatch.clock()
+        try:
+            while lacking := self._call():
+                self._synchronise()
+                self._make_room(lacking)
+        finally:
+            self._synchronise()
+            self._log_woken()
+        self._count(stopwatch, stopwatch.clock() - began)
+        return self._found()
+
+    def _chosen_by(self, guard: Guard) -> bool:
+        """Whether news that no row of the window meets need not probe what was made of it."""
+        return guard.index is not None and any(
+            self._spares(guard, order) for operator, _ in self._joins for order in operator.orders
+        )
+
+    def _spares(self, guard: Guard, order: CompiledOrder) -> bool:
+        """Whether ``order`` begins with the news of ``guard``, and with what it guards."""
+        opposite = guard.opposite
+        return (
+            not opposite.is_guarded
+            and isinstance(opposite.input, LeafWindow)
+            and order.given == (opposite.input.stream.alias,)
+            and guard.streams <= order.steps[0].target.streams
+        )
+
+    def _begin(self, deltas: Mapping[str, Composites]) -> None:
+        now: list[int] = []
+        for rows in self._rings:
+            now += (rows.low, rows.tail, rows.head, rows.head, rows.room, rows.mask)
+        for alias, delta in deltas.items():
+            now[self._places[alias]] = delta.first
+        now += [index.narrow for index in self._indexes]
+        self._put(self._now_in_bytes, 0, *now)
+        self._fresh[:] = 0
+        for edge, guard in self._guarded:
+            assert isinstance(edge.source, LeafWindow)
+            if guard is self._chooser:
+                self._forget_who_was_met(deltas, guard)
+            fresh = deltas.get(edge.source.stream.alias)
+            if fresh is not None:
+                edge.source.asleep.wake_new(fresh)
+
+    def _forget_who_was_met(self, deltas: Mapping[str, Composites], guard: Guard) -> None:
+        (alias,) = guard.opposite.streams
+        size = kernel.SCRATCH + (len(deltas[alias]) if alias in deltas else 0)
+        if len(self._met) < size:
+            self._met = np.zeros(2 * size, np.uint8)
+        else:
+            self._met[kernel.SCRATCH : size] = 0
+
+    def _call(self) -> int:
+        lacking: int = kernel.run(
+            self._code,
+            self._now,
+            self._narrow,
+            self._growth,
+            self._new,
+            self._laps,
+            self._progress,
+            WORKSPACE.of(self._width),
+            WORKSPACE.keys,
+            WORKSPACE.found,
+            ACTIVE,
+            self._order_now,
+            self._tally,
+            self._sources,
+            self._met,
+            self._results,
+        )
+        return lacking
+
+    def _synchronise(self) -> None:
+        """Let the rings know how far they have been filled."""
+        heads = self._now[:, kernel.HEAD].tolist()
+        for number, rows in self._filled:
+            rows.head = heads[number]
+            for index in rows.indexes:
+                index.stop = rows.head
+        for index, narrow in zip(self._indexes, self._narrow.tolist(), strict=True):
+            index.narrow = bool(narrow)
+
+    def _make_room(self, lacking: int) -> None:
+        item, count = int(self._progress[kernel.ITEM]), int(self._progress[kernel.LACKING])
+        if lacking == kernel.WORK_LACKS:
+            WORKSPACE.make_room(count)
+        elif lacking == kernel.RESULTS_LACK:
+            results = np.empty((self._width, max(_RESULTS, 2 * count)), np.int64)
+            results[:, : self._results.shape[1]] = self._results
+            self._results = results
+        else:
+            store = self._items[item]
+            store.make_room(count)
+            rows = store.rows
+            number = self._numbers[id(rows)]
+            old = self._now[number, kernel.OLD]
+            self._now[number] = (rows.low, rows.tail, rows.head, old, rows.room, rows.mask)
+            self._generations = [rows.generation for rows in self._rings]
+            self._write_down()
+
+    def _log_woken(self) -> None:
+        """Who was woken sleeps on if the push fails."""
+        for edge, guard in self._guarded:
+            woken = int(self._new[guard.place + 2])
+            if woken:
+                assert isinstance(edge.input, CompositeState)
+                assert isinstance(guard.waiting, WaitingInWindow)
+                old = int(self._now[self._numbers[id(edge.input.rows)], kernel.OLD])
+                guard.waiting.note_woken(edge.input, old, woken)
+
+    def _count(self, stopwatch: Stopwatch, seconds: float) -> None:
+        came = (self._now[:, kernel.HEAD] - self._now[:, kernel.OLD]).tolist()
+        self.let_in = 0
+        for edge, number in self._inputs:
+            self.let_in += came[number]
+            edge.delta = None
+            if not edge.is_guarded:
+                edge.count(came[number])
+        counts = self._counts
+        counts[:] = [a + b for a, b in zip(counts, self._new.tolist(), strict=True)]
+        laps = self._laps.tolist()
+        unit = seconds / (sum(laps) or 1)
+        for edge, lap in zip(self._edges, laps, strict=False):
+            stopwatch.add(edge.streams, lap * unit)
+        stopwatch.add(self._top.streams, laps[-1] * unit)
+
+    def _found(self) -> Composites | None:
+        count = int(self._progress[kernel.RESULTS])
+        WORKSPACE.give_back()
+        if count == 0:
+            return None
+        found = self._results[:, :count]
+        if count < _COPIED:
+            found = found.copy()
+        else:
+            self._results = np.empty((self._width, 0), np.int64)
+        return Composites(dict(zip(self._streams, found, strict=False)), found[-2], found[-1])
+
+    # -- writing it down ---------------------------------------------------------------------
+
+    def _ring(self, source: Input) -> None:
+        if id(source.rows) not in self._numbers:
+            self._numbers[id(source.rows)] = len(self._rings)
+            self._rings.append(source.rows)
+
+    def _index(self, index: HashIndex) -> None:
+        if id(index) not in self._numbers:
+            self._numbers[id(index)] = len(self._indexes)
+            self._indexes.append(index)
+
+    def _write_down(self) -> None:
+        """The tree as a table of addresses and places."""
+        self._items = []
+        code: list[int] = []
+        items: list[int] = []
+        orders = 0
+        guards = {id(edge): guard for edge, guard in self._guarded}
+        # Places count from the end of the head of the table, which is as long as there are items.
+        head = 2 + len(self._guarded) + len(self._joins)
+        for lap, edge in enumerate([*self._edges, None]):
+            if edge is not None and id(edge) in guards:
+                items.append(self._write_guard(code, head, edge, guards[id(edge)], lap))
+                assert isinstance(edge.input, CompositeState)
+                self._items.append(edge.input)
+            elif edge is None or edge.producer is not None:
+                producer = self._top if edge is None else edge.producer
+                inputs = next(inputs for each, inputs in self._joins if each is producer)
+                assert producer is not None
+                place, orders = self._write_join(code, head, producer, inputs, orders, lap)
+                items.append(place)
+                if producer.state is not None:
+                    self._items.append(producer.state)
+        self._code = np.array([len(items), *items, 0, *code], np.int64)
+
+    def _write_guard(self, code: list[int], head: int, edge: Edge, guard: Guard, lap: int) -> int:
+        window, target = edge.source, guard.opposite.input
+        assert isinstance(window, LeafWindow)
+        assert isinstance(edge.input, CompositeState)
+        assert isinstance(guard.waiting, WaitingInWindow)
+        places = [] if guard.mine else [0, 0]
+        for index in _indexes_of(guard):
+            places.append(head + len(code))
+            code += (_address(index.heads), _address(index.entries), index.shift)
+            code.append(self._numbers[id(index)])
+        for source, keys in ((window, guard.mine), (target, guard.theirs)):
+            places.append(head + len(code))
+            code.append(len(keys))
+            for key in keys:
+                code += self._key(source, key)
+        store = self._write_store(code, head, edge.input)
+        place = head + len(code)
+        rings = [self._numbers[id(each.rows)] for each in (window, target, edge.input)]
+        code += (kernel.GUARDED, lap, *rings, store)
+        code += (_address(window.asleep.bytes), guard.waiting.number)
+        code += (edge.place, edge.place + 1, guard.place, *places, guard is self._chooser)
+        return place
+
+    def _key(self, source: Input, key: KeyColumn) -> tuple[int, int, int]:
+        """Address and mask of a key column, and the ids of ``source`` by which it is read."""
+        leaf = self._windows[key.stream]
+        ids = 0
+        if isinstance(source, CompositeState):
+            ids = _address(source.rows.columns[source.id_columns[key.stream]])
+        return _address(leaf.rows.columns[leaf.key_column(key.position)]), leaf.rows.mask, ids
+
+    def _write_store(self, code: list[int], head: int, state: CompositeState) -> int:
+        place = head + len(code)
+        code += (len(state.indexes), *(self._numbers[id(index)] for index in state.indexes))
+        code += state.table()
+        return place
+
+    def _write_join(
+        self,
+        code: list[int],
+        head: int,
+        operator: JoinOperator,
+        inputs: Sequence[Edge],
+        number: int,
+        lap: int,
+    ) -> tuple[int, int]:
+        places = []
+        columns = self._streams if operator.state is None else list(operator.state.id_columns)
+        slots: list[int] = []
+        for position, order in enumerate(operator.orders):
+            table, dates = order.table()
+            at = head + len(code)
+            code += table
+            places.append(head + len(code))
+            source = inputs[position].input
+            ids: list[int] = []
+            if isinstance(source, CompositeState):
+                ids = [_address(source.rows.columns[source.id_columns[s]]) for s in order.given]
+            code += (self._numbers[id(source.rows)], len(ids), len(order.steps), at, len(table))
+            chosen = self._chooser is not None and self._spares(self._chooser, order)
+            code += (dates, len(order.slots), number, chosen, *ids)
+            number += 1
+            for other, step in operator.steps[position]:
+                assert step.index is not None
+                ring, index = self._numbers[id(step.target.rows)], self._numbers[id(step.index)]
+                code += (ring, index, other < position, step.place)
+            code += [self._numbers[id(self._windows[stream].rows)] for stream in order.slots]
+            slots += [order.slots[stream] for stream in columns]
+            if operator.state is None:
+                slots += (len(order.slots), len(order.slots) + 1)
+        slots_at = head + len(code)
+        code += slots
+        store = 0 if operator.state is None else self._write_store(code, head, operator.state)
+        state = -1 if operator.state is None else self._numbers[id(operator.state.rows)]
+        place = head + len(code)
+        code += (kernel.JOINED, lap, len(inputs), state, store, operator.place, slots_at, *places)
+        return place, number
+
+
+def _only_guard(edge: Edge) -> Guard | None:
+    """The guard of a window, if it has but one and that one can be written down."""
+    guards = [guard for guard in edge.guards if guard.is_on]
+    if len(guards) != 1 or edge.is_leaving or not guards[0].is_compiled:
+        return None
+    return guards[0]
+
+
+def _indexes_of(guard: Guard) -> list[HashIndex]:
+    """That of those who wait, and that of those who they wait for; none if anybody will do."""
+    assert isinstance(guard.waiting, WaitingInWindow)
+    return [index for index in (guard.waiting.index, guard.index) if index is not None]
+
+
+def _address(array: NDArray[np.int64] | NDArray[np.uint32] | NDArray[np.uint8]) -> int:
+    return array.ctypes.data
