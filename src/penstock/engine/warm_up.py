@@ -152,6 +152,8 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
         star = "A.i64 = B.i64 AND A.i32 = C.i32"
         yield f"SELECT A.id, C.id FROM {three} WHERE {star}", "((A B) C)", dict(told)
         yield f"SELECT 1 / (A.id - 5) AS fails FROM {three} WHERE {star}", "(A B C)", dict(told)
+        counted = "A [ROWS 20], B [ROWS 30], C [ROWS 10]"
+        yield f"SELECT A.id, C.id FROM {counted} WHERE {star}", "((A B) C)", dict(told)
     keys = "A.i64 = B.i64 AND A.text = B.text AND B.i64 = C.i64 AND A.i32 = C.i32"
     yield f"SELECT A.id FROM {three} WHERE {keys}", "((A B) C)", {}
     yield f"SELECT A.id FROM {three} WHERE {keys}", "((A B) C)", {"join": "nested-loops"}
