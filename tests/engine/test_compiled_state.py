@@ -41,7 +41,7 @@ def test_composites_are_stored_and_found_by_each_index(count: int) -> None:
         [mixed(mixed(0, int(a)), int(b)) for a, b in zip(first, keys[1][ids[1] & 31], strict=True)]
     )
     for index, values, narrow in ((one, first, True), (both, second, wide >> 1 == 0)):
-        index.narrow = narrow
+        index.narrow, index.stop = narrow, rows.head
         at, found = probe_keys(values[:1], rows, index, rows.head, 1)
         assert set(at) == {0}
         assert set(np.flatnonzero(values == values[0]) + 30) <= set(found.tolist())
