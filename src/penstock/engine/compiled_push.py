@@ -141,8 +141,8 @@ class CompiledPush:
         """Whether a tree can be written down as it is now."""
         operators = [edge.producer for edge in edges if edge.producer is not None]
         return (
-            all(not edge.is_guarded or _only_guard(edge) is not None for edge in edges)
-            and all(operator.is_compiled for operator in (*operators, top))
+            all(operator.is_compiled for operator in (*operators, top))
+            and all(not edge.is_guarded or _only_guard(edge) is not None for edge in edges)
             and all(
                 index.stop == edge.input.rows.head
                 for edge in edges
