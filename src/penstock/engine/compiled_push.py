@@ -260,8 +260,9 @@ class CompiledPush:
             number = self._numbers[id(rows)]
             old = self._now[number, kernel.OLD]
             self._now[number] = (rows.low, rows.tail, rows.head, old, rows.room, rows.mask)
-            self._generations = [rows.generation for rows in self._rings]
-            self._write_down()
+            if not self.is_current:
+                self._generations = [each.generation for each in self._rings]
+                self._write_down()
 
     def _log_woken(self) -> None:
         """Who was woken sleeps on if the push fails."""

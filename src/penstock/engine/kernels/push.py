@@ -86,7 +86,8 @@ def _keys_of(
     if columns == 1 and code[at + 3] == 0:
         slot = first & code[at + 2]
         if slot + count <= code[at + 2] + 1:
-            return int64s(code[at + 1] + 8 * slot, count)
+            as_it_lies: Int64s = int64s(code[at + 1] + 8 * slot, count)
+            return as_it_lies
     for column in range(columns):
         address, own_mask, ids = code[at + 1], code[at + 2], code[at + 3]
         at += 3
