@@ -141,8 +141,8 @@ class CompiledPush:
         """Whether a tree can be written down as it is now."""
         operators = [edge.producer for edge in edges if edge.producer is not None]
         return (
-            all(not edge.is_guarded or _only_guard(edge) is not None for edge in edges)
-            and all(operator.is_compiled for operator in (*operators, top))
+            all(operator.is_compiled for operator in (*operators, top))
+            and all(not edge.is_guarded or _only_guard(edge) is not None for edge in edges)
             and all(
                 index.stop == edge.input.rows.head
                 for edge in edges
@@ -260,8 +260,9 @@ class CompiledPush:
             number = self._numbers[id(rows)]
             old = self._now[number, kernel.OLD]
             self._now[number] = (rows.low, rows.tail, rows.head, old, rows.room, rows.mask)
-            self._generations = [rows.generation for rows in self._rings]
-            self._write_down()
+            if not self.is_current:
+                self._generations = [each.generation for each in self._rings]
+                self._write_down()
 
     def _log_woken(self) -> None:
         """Who was woken sleeps on if the push fails."""

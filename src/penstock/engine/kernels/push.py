@@ -68,19 +68,26 @@ SCRATCH = 1 << 12
 """Rows of news that are looked at at a time. So many bytes of ``met`` come before those that one of
 the guards fills for all new rows of its opposite input: it ``CHOOSES`` who probes."""
 _TOUCH = 16
-"""Who is woken goes into a ring that has room for so many, at least."""
+_TESTED = 1 << 10
+"""Who is woken goes into a ring that has room for so many, at least; and so does who is tested."""
 
 
 @njit(cache=True)
 def _keys_of(
     code: Int64s, at: int, mask: int, first: int, count: int, keys: NDArray[np.int64]
-) -> None:
+) -> Int64s:
     """The keys of the rows from ``first`` on: one column, or the hash of several.
 
     ``code[at]`` is their number. Each has its address, its mask, and the address of the ids by
-    which it is read, 0 if by the rows themselves.
+    which it is read, 0 if by the rows themselves. One column of a window is read where it lies,
+    unless it goes over the end of the ring; else the keys are gathered in ``keys``.
     """
     columns = code[at]
+    if columns == 1 and code[at + 3] == 0:
+        slot = first & code[at + 2]
+        if slot + count <= code[at + 2] + 1:
+            as_it_lies: Int64s = int64s(code[at + 1] + 8 * slot, count)
+            return as_it_lies
     for column in range(columns):
         address, own_mask, ids = code[at + 1], code[at + 2], code[at + 3]
         at += 3
@@ -93,6 +100,7 @@ def _keys_of(
             if columns > 1:
                 value = mixed(keys[np.uint64(i)] if column else np.int64(0), value)
             keys[np.uint64(i)] = value
+    return keys[:count]
 
 
 @njit(cache=True)
@@ -173,9 +181,8 @@ def _wake(
             count = min(stop - progress[ROW], min(room, SCRATCH))
             space = SCRATCH + progress[ROW] - first if code[at + CHOOSES] else np.int64(0)
             their_mask = rings[opposite, MASK]
-            _keys_of(code, code[at + THEIR_KEYS], their_mask, progress[ROW], count, keys)
             woken = wake(
-                keys[:count],
+                _keys_of(code, code[at + THEIR_KEYS], their_mask, progress[ROW], count, keys),
                 uint32s(code[index + INDEX_HEADS], mask + 1),
                 int64s(code[index + INDEX_ENTRIES], mask + 1),
                 narrow[code[index + INDEX_NARROW]] != 0,
@@ -221,9 +228,10 @@ def _test(
     while progress[ROW] < rings[window, HEAD]:
         first = progress[ROW]
         count = min(rings[window, HEAD] - first, room)
-        if rings[admitted, FREE] < count:
-            progress[LACKING] = count
+        if rings[admitted, FREE] < min(count, _TESTED):
+            progress[LACKING] = min(count, _TESTED)
             return RING_LACKS
+        count = min(count, rings[admitted, FREE])
         if index == 0:
             awake = count if rings[opposite, HEAD] > rings[opposite, RING_LOW] else 0
             for i in range(count):
@@ -231,12 +239,11 @@ def _test(
                 if awake == 0:
                     asleep[np.uint64((first + i) & own_mask)] = number
         else:
-            _keys_of(code, code[at + OWN_KEYS], 0, first, count, keys)
             for i in range(count):
                 found[1, np.uint64(i)] = first + i
             awake = sort_out(
                 found[1, :count],
-                keys[:count],
+                _keys_of(code, code[at + OWN_KEYS], 0, first, count, keys),
                 uint32s(code[index + INDEX_HEADS], mask + 1),
                 int64s(code[index + INDEX_ENTRIES], mask + 1),
                 narrow[code[index + INDEX_NARROW]] != 0,
