@@ -11,6 +11,7 @@ import pytest
 
 import penstock
 from penstock.engine import rows as rows_module
+from penstock.engine import spare_memory
 from penstock.engine.arrow_chunks import ArrowChunks
 from penstock.engine.metrics import Counters
 from penstock.engine.payload import Payload
@@ -126,6 +127,7 @@ def test_out_of_memory_while_a_ring_grows(monkeypatch: pytest.MonkeyPatch) -> No
         each.push({"A": batch(range(60), 20_000)})
     with monkeypatch.context() as patch:
         patch.setattr(rows_module, "np", _NoMemory())
+        patch.setattr(spare_memory, "np", _NoMemory())
         with pytest.raises(MemoryError):
             running.push({"A": batch(range(500), 20_001)})
     asked = {"B": batch(range(60), 20_002)}

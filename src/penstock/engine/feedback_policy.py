@@ -46,8 +46,9 @@ PAIR_STORED = 60.0
 PAIR_PASSING = 25.0
 """Nanoseconds, about."""
 
-MARGIN = 1.25
-"""How much more than its cost a guard must promise before it is turned on."""
+MARGIN = 2.0
+"""How much more than its cost a guard must promise before it is turned on. What it promises is a
+guess from a sample: with less, a guard for which there is little in it comes and goes."""
 _FIRST = 4096
 _INTERVAL = 16384
 _SAMPLE = 1024
