@@ -125,7 +125,7 @@ def normal_verdict(rows: Rows) -> Verdict:
     overhead = of["jisc"] / of["symmetric hash join"] - 1
     eddy = of["cacq"] / of["jisc"]
     return judge(
-        [abs(overhead) < 0.05, eddy > 1.5],
+        [overhead < 0.05, eddy > 1.5],
         f"JISC takes {overhead:+.0%} against symmetric hash joins; CACQ {times(eddy)} as long",
     )
 
