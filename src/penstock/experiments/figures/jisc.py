@@ -107,7 +107,7 @@ def normal_chart(rows: Rows) -> Chart:
                     "execution time (s)",
                     (
                         Series(
-                            "one window, 20 joins",
+                            "three windows, 20 joins",
                             tuple(float(i) for i in range(len(rows))),
                             tuple(_float(row["s"]) for row in rows),
                         ),
