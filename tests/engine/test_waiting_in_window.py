@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_compiled_order import streams
 
 import penstock
 from penstock.engine import guard
@@ -26,20 +27,6 @@ JOINS = {
     "two columns": "A.x = B.x AND A.y = C.y AND A.z = C.z AND C.x = D.x",
 }
 PLANS = ["(((A B) C) D)", "((A B) (C D))", "((A B) C D)", "(A B C D)", "(A (B (C D)))"]
-
-
-def streams(seed: int, count: int, domain: int, wide: bool) -> dict[str, pa.RecordBatch]:
-    random = np.random.default_rng(seed)
-    values = np.arange(domain) * ((1 << 40) + 1 if wide else 1)
-    return {
-        name: pa.record_batch(
-            {
-                **{column: random.choice(values, count) for column in "xyz"},
-                "ts": np.sort(random.integers(0, 2 * count, count)),
-            }
-        )
-        for name in "ABCD"
-    }
 
 
 def run(
@@ -81,7 +68,7 @@ def test_the_same_answers_and_counts_as_of_those_who_are_kept_apart(
     sources = ", ".join(f"{name} [{window}]" for name in "ABCD")
     text = f"SELECT A.ts AS a, B.ts AS b, C.ts AS c, D.ts AS d FROM {sources} WHERE {JOINS[join]}"
     feedback = penstock.Feedback(detection=detection, adaptive=False)
-    tables = streams(seed, 60, 6, wide)
+    tables = streams(seed, 60, 6, wide, "ABCD")
     in_one_call = run(text, plan, feedback, tables, batch)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CompiledPush, "can_be", lambda edges, top: False)
@@ -102,7 +89,7 @@ def test_a_window_waits_without_copies() -> None:
     )
     query = penstock.parse(text, dict.fromkeys("ABC", SCHEMA))
     engine = penstock.Engine(query, plan="((A B) C)", feedback=penstock.Feedback(adaptive=False))
-    batches = streams(1, 3_000, 100_000, False)
+    batches = streams(1, 3_000, 100_000, False, "ABCD")
     engine.push({name: batches[name] for name in "ABC"})
     (told,) = [g for g in engine.metrics()["feedback"]["guards"] if g["input"] == "{A}"]
     assert told["asleep"] > 2_500
@@ -122,10 +109,9 @@ def ring_of(keys: Any) -> tuple[Rows, HashIndex]:
     return ring, index
 
 
-def wake(ring: Rows, index: HashIndex, sought: Any, asleep: Any, number: int, room: int) -> Any:
-    out, met = np.empty(room, np.int64), np.zeros(len(sought), np.uint8)
-    count = kernel.wake(
-        sought,
+def looked_up_in(ring: Rows, index: HashIndex) -> tuple[Any, ...]:
+    """What a kernel needs to know of them."""
+    return (
         index.heads,
         index.entries,
         index.narrow,
@@ -133,6 +119,14 @@ def wake(ring: Rows, index: HashIndex, sought: Any, asleep: Any, number: int, ro
         ring.mask,
         ring.low,
         ring.head - 1,
+    )
+
+
+def wake(ring: Rows, index: HashIndex, sought: Any, asleep: Any, number: int, room: int) -> Any:
+    out, met = np.empty(room, np.int64), np.zeros(len(sought), np.uint8)
+    count = kernel.wake(
+        sought,
+        *looked_up_in(ring, index),
         asleep,
         number,
         ACTIVE,
@@ -183,13 +177,7 @@ def test_who_has_no_partner_is_put_to_sleep(seed: int) -> None:
     count = kernel.sort_out(
         rows,
         keys,
-        index.heads,
-        index.entries,
-        index.narrow,
-        index.shift,
-        ring.mask,
-        ring.low,
-        ring.head - 1,
+        *looked_up_in(ring, index),
         asleep,
         7,
         ACTIVE,
