@@ -85,7 +85,7 @@ def locate(
         active[1, at] = s
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def walk_on(
     asked: int,
     s: int,
