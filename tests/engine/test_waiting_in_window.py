@@ -15,7 +15,6 @@ import penstock
 from penstock.engine import guard
 from penstock.engine.asleep import Asleep
 from penstock.engine.compiled_push import CompiledPush
-from penstock.engine.composites import Composites
 from penstock.engine.kernels import asleep as kernel
 from penstock.engine.rows import ACTIVE, HashIndex, Rows
 
@@ -204,6 +203,6 @@ def test_numbers_are_used_again_and_new_rows_are_awake() -> None:
     assert asleep.at(two).tolist() == [4]
     assert asleep.take_number() == one
     asleep.bytes[:] = two
-    asleep.wake_new(Composites.run("A", 60, np.zeros(8, np.int64), np.zeros(8, np.int64)))
-    asleep.wake_new(Composites.undated({"A": np.array([10, 12])}))
+    asleep.wake_run(60, 8)
+    asleep.wake_rows(np.array([10, 12]))
     assert np.flatnonzero(asleep.bytes == 0).tolist() == [0, 1, 2, 3, 10, 12, 60, 61, 62, 63]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.engine.arrival import Arrival
 from penstock.engine.bookmark import Bookmark
 from penstock.engine.clock import END, START
-from penstock.engine.compiled_push import CompiledPush
+from penstock.engine.compiled_push import CompiledPush, Run
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
 from penstock.engine.edge import Edge, in_order, may_wait_for
@@ -79,6 +79,10 @@ class JoinTree:
         self._unhidden = 0
         self._hidden = START
         """What died before this instant is hidden from probes; later pushes go on from there."""
+        self._expired = START
+        """What died before this instant is gone."""
+        self._worth_hiding = min([leaf.span for leaf in leaves.values()], default=0) >> 5
+        """What dies in less time than that may be seen."""
         self.messages: list[Message] = []
         self.stopwatch = Stopwatch()
         inputs = [self._edge(each) for each in root.inputs] if isinstance(root, Join) else []
@@ -362,10 +366,10 @@ class JoinTree:
         """Get ready for such a slice.
 
         What died before can be hidden from their probes. That shortens chains but costs a walk, so
-        small pushes do it only once for many rows. Rows that wait may be let in long after they
-        were born, and what they meet may be wanted by any row that is still to come; the same goes
-        for what is completed after a change of plan. Then only what died before ``watermark``,
-        too, is hidden.
+        it is done only once for many rows, and where time has passed since rows expired. Rows that
+        wait may be let in long after they were born, and what they meet may be wanted by any row
+        that is still to come; the same goes for what is completed after a change of plan. Then only
+        what died before ``watermark``, too, is hidden.
         """
         for operator in self.operators:
             operator.extent = last - first
@@ -377,12 +381,17 @@ class JoinTree:
             for state in self._kept:
                 state.rows.low = state.rows.tail
         self._unhidden += count
-        if self._unhidden >= _WORTH_HIDING:
+        passed = first - max(self._hidden, self._expired)
+        if self._unhidden >= _WORTH_HIDING and passed >= self._worth_hiding:
             self._hidden, self._unhidden = first, 0
             for leaf in self.leaves.values():
                 leaf.rows.hide_before(first)
             for state in self._kept:
                 state.hide()
+
+    def note_expired(self, before: int) -> None:
+        """All windows and states have let go of what died before then."""
+        self._expired = before
 
     @contextmanager
     def unhidden(self) -> Iterator[None]:
@@ -424,11 +433,10 @@ class JoinTree:
         if self._top is None:
             (stream,) = self.leaves
             return deltas.get(stream, self._nothing)
-        compiled = self._in_one_call(self._top)
-        if compiled is not None and compiled.fits(deltas):
-            found = compiled.run(deltas, self.stopwatch)
-            self._let_in += compiled.let_in
-            return found or self._nothing
+        compiled = self.in_one_call()
+        if compiled is not None and all(delta.first >= 0 for delta in deltas.values()):
+            news = {alias: (delta.first, len(delta)) for alias, delta in deltas.items()}
+            return self.run_compiled(compiled, news)
         for missing in self.missing:
             missing.begin()
         run = _run if self.rationing is None else self.rationing.run
@@ -445,15 +453,25 @@ class JoinTree:
         self.stopwatch.lap(self.root.streams)
         return made
 
-    def _in_one_call(self, top: JoinOperator) -> CompiledPush | None:
-        """What can make a push in one call, if the tree allows it as it is now."""
+    def in_one_call(self) -> CompiledPush | None:
+        """What can work off the slice at hand in one call, if the tree is fit for it."""
         if self.rationing is not None or self.missing:
             return None
         if self._compiled is not None and not self._compiled.is_current:
             self._forget_compiled()
-        if self._compiled is None and CompiledPush.can_be(self.edges, top):
+        top = self._top
+        if self._compiled is None and top is not None and CompiledPush.can_be(self.edges, top):
             self._compiled = CompiledPush(self.edges, top, self._inputs, self._counts)
-        return self._compiled
+        compiled = self._compiled
+        return compiled if compiled is not None and compiled.fits else None
+
+    def run_compiled(
+        self, compiled: CompiledPush, news: Mapping[str, Run], lasting: bool = True
+    ) -> Composites:
+        """The results of the slice at hand, for good or until the next one."""
+        compiled.run(news, self.stopwatch)
+        self._let_in += compiled.let_in
+        return compiled.found(lasting) or self._nothing
 
     def _forget_compiled(self) -> None:
         """The tree is not what was written down."""
