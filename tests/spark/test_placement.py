@@ -12,14 +12,14 @@ from case_deliveries import deliveries_of, settings_of
 
 import penstock
 from penstock import JoinGraph
+from penstock.cells.placement import MOST_HOT, Placement, joined_columns, place
+from penstock.cells.router import Router
+from penstock.cells.shares import best_shares
+from penstock.cells.survey import survey
+from penstock.cells.value_hash import value_hashes
 from penstock.errors import OptionError
 from penstock.query.expression import Column
 from penstock.spark.cell import Cell, with_static
-from penstock.spark.placement import MOST_HOT, Placement, joined_columns, place
-from penstock.spark.router import Router
-from penstock.spark.shares import best_shares
-from penstock.spark.survey import survey
-from penstock.spark.value_hash import value_hashes
 from penstock.testing import Case, Knobs, Oracle, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
 

@@ -6,7 +6,7 @@
     source B ─► route and pack ─┼─► union ─► by cell: one engine ─► results
     source C ─► route and pack ─┘
 
-Only packed rows are shuffled, a few for each cell and batch (:mod:`penstock.spark.packing`). On
+Only packed rows are shuffled, a few for each cell and batch (:mod:`penstock.cells.packing`). On
 streams the middle is a stateful operator that keeps the engine's state in Spark's checkpoints
 (:mod:`penstock.spark.cell_processor`); one micro-batch is one push, if it brings any row at all.
 On batch DataFrames it is a grouped map: everything is one push, then ``finish()``, so DSTREAM gives
@@ -27,6 +27,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.cells.delivery import Delivery, to_chunk
+from penstock.cells.packing import NO_NEWS, PACKED, Packer
+from penstock.cells.placement import Placement, place
+from penstock.cells.value_hash import VERSION
 from penstock.engine.checkpoint import fingerprint as query_fingerprint
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
@@ -36,13 +40,9 @@ from penstock.spark.arrow_types import answer_schema, arrow_schema, check_type
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_keys import cell_keys
 from penstock.spark.cell_processor import CellProcessor
-from penstock.spark.delivery import Delivery, to_chunk
 from penstock.spark.envelope import Envelope
-from penstock.spark.packing import NO_NEWS, PACKED, Packer
-from penstock.spark.placement import Placement, place
 from penstock.spark.session import check_session
 from penstock.spark.trigger_budget import with_budget
-from penstock.spark.value_hash import VERSION
 
 _DELAY = "spark.watermarkDelayMs"
 

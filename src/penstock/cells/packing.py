@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.cells.delivery import to_chunk
+from penstock.cells.placement import Placement
+from penstock.cells.router import Router
 from penstock.errors import InputError
 from penstock.query.join_graph import JoinGraph
-from penstock.spark.delivery import to_chunk
-from penstock.spark.placement import Placement
-from penstock.spark.router import Router
 
 NO_NEWS = -(2**63)
 """In place of the newest event time where there is none: pandas has no integers with NULL."""

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.cells.placement import MOST_HOT, joined_columns
 from penstock.query.expression import Column
 from penstock.query.join_graph import JoinGraph
-from penstock.spark.placement import MOST_HOT, joined_columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,12 +50,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.cells.shares import best_shares, replication
+from penstock.cells.value_hash import value_hashes
 from penstock.engine.wiring import wire
 from penstock.errors import InputError, OptionError
 from penstock.query.expression import Column, Expression, streams_of
 from penstock.query.join_graph import JoinGraph, Rows
-from penstock.spark.shares import best_shares, replication
-from penstock.spark.value_hash import value_hashes
 
 MOST_HOT = 16
 """No more values than this are hot: each has cells of its own."""
