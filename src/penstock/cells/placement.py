@@ -175,6 +175,8 @@ def place(
     unknown = set(rates or {}) - set(query.sources)
     if unknown:
         raise OptionError(f"rates are given for {min(unknown)!r}, which the query does not read")
+    if not any((rates or {}).values()):
+        rates = None  # Of an empty sample: nothing is known.
     loads = {
         s.alias: 0.0 if s.is_static else float((rates or {}).get(s.source, 1.0))
         for block in query.blocks
@@ -188,8 +190,9 @@ def place(
         grids = []
         first = math.prod(d.share for d in cut)
         rest = [c for c in candidates if c.columns != hot_class]
+        spread = _cut(rest, loads, cells) if values else ()
         for value, number in values.items():
-            grids.append(HotGrid(value, number, first, _cut(rest, loads, cells)))
+            grids.append(HotGrid(value, number, first, spread))
             first += grids[-1].cells
         if cut or grids:
             replicas = _replicas(query, cut)
