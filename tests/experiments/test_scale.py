@@ -138,7 +138,7 @@ def test_verdicts_on_streams_go_both_ways(tmp_path: Path) -> None:
     draw(scale.stream_chart(rows(100)), tmp_path / "streams.svg")
 
 
-@pytest.mark.parametrize("name", [name for name in QUERIES if name != "hot"])
+@pytest.mark.parametrize("name", [each.name for each in QUERIES.values() if each.hot is None])
 def test_copies_are_those_of_the_placement(name: str) -> None:
     chosen = QUERIES[name]
     query = chosen.query(1_000)
@@ -187,6 +187,10 @@ def test_a_hot_value_fills_a_worker_unless_it_has_cells_of_its_own(tmp_path: Pat
     assert last["zipf"]["skew"] > 5  # type: ignore[operator]
     assert last["hot"]["skew"] < 2  # type: ignore[operator]
     assert last["hot"]["placed"] > 64  # type: ignore[operator]
+    # Told how hot, it needs no more cells than were asked for and next to no copies.
+    assert last["weighed"]["skew"] < 2  # type: ignore[operator]
+    assert last["weighed"]["placed"] <= 64  # type: ignore[operator]
+    assert last["weighed"]["copies"] < 1.2 < last["hot"]["copies"]  # type: ignore[operator]
     assert last["chain"]["copies"] == pytest.approx((1 + 2 * 8) / 3)
     for row in rows:
         assert row["copy_bytes"] >= 24  # type: ignore[operator]
@@ -344,7 +348,9 @@ def test_a_cluster_of_your_own() -> None:
     usual = cluster_study.experiment(Cluster()).points("quick")
     assert usual == cluster_figure.cluster_points("quick")
     points = cluster_study.experiment(own).points("quick")
-    assert [p.parameters["cells"] for p in points if "cells" in p.parameters] == ["24"] * 7
+    assert [p.parameters["cells"] for p in points if "cells" in p.parameters] == ["24"] * len(
+        QUERIES
+    )
     assert len(points) == len(usual)
 
 

@@ -67,6 +67,15 @@ def replication(alias: str, owners: Sequence[frozenset[str]], shares: Sequence[i
     return math.prod(s for s, streams in zip(shares, owners, strict=True) if alias not in streams)
 
 
+def load(
+    owners: Sequence[frozenset[str]], rates: Mapping[str, float], shares: Sequence[int]
+) -> float:
+    """Tuples that come to each cell."""
+    return sum(
+        rate * replication(alias, owners, shares) for alias, rate in rates.items()
+    ) / math.prod(shares)
+
+
 def _cost(
     shares: Sequence[int], owners: Sequence[frozenset[str]], rates: Mapping[str, float]
 ) -> tuple[float, float, int]:

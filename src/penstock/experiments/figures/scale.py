@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from penstock.experiments.figures.judgement import judge, times
-from penstock.experiments.lab.chart import Chart, Panel, Series, series_by
+from penstock.experiments.lab.chart import Chart, Panel, series_by
 from penstock.experiments.lab.experiment import Experiment, Point, Rows, Scale, Verdict
 from penstock.experiments.scale.cell_query import QUERIES
 from penstock.experiments.scale.cells_point import measure_cells
@@ -173,13 +173,8 @@ def cell_points(scale: Scale) -> list[Point]:
 
 
 def cell_chart(rows: Rows) -> Chart:
-    counts = sorted({_float(row["cells"]) for row in rows})
-    even = Series("evenly", tuple(counts), tuple(1 / each for each in counts), is_plain=True)
-
     def panel(title: str, label: str, y: str, log: bool = True) -> Panel:
         lines = series_by(rows, "query", "cells", y)
-        if y == "share":
-            lines = (*lines, even)
         return Panel(title, "cells", label, lines, log_x=True, log_y=log)
 
     return Chart(
@@ -214,7 +209,7 @@ def cell_verdict(rows: Rows) -> Verdict:
             checks += [copies <= 1.05 * expected, skew <= 1.5]
             words.append(f"{name} {copies:.3g} copies (p^(1 - 1/τ) = {expected:.3g})")
         else:
-            if query.find_hot:
+            if query.hot is not None:
                 checks.append(skew <= 1.5)
             words.append(f"{name} {copies:.3g} copies, fullest {times(skew)} the mean")
     even = max(_float(r["skew"]) for r in rows if QUERIES[str(r["query"])].zipf is None)
@@ -266,7 +261,7 @@ EXPERIMENTS: Sequence[Experiment] = (
         "fractional packing of the query; with cells of their own for hot values, no cell is much "
         "fuller than the mean.",
         setting="A simulation with the real code for placement, routing and packing: all streams "
-        "are equally fast and uniform, but in the last two queries one is Zipf distributed; there "
+        "are equally fast and uniform, but in the last three queries one is by Zipf; there "
         "are as many workers as cells were asked for. It is a sample that is spread: the fewer "
         "tuples a cell has, the more chance makes one fuller than others.",
         points=cell_points,

@@ -17,8 +17,9 @@ star     A.x = B.x, A.y = C.y, 3   p^(2/3)     B, C and D
 theta    A.x near B.x          2   p^(1/2)     A and B: they share no class
 ======== ===================== === =========== =================================================
 
-*zipf* and *hot* are one pair: A.x = B.x, where x of A is Zipf distributed and B has every value
-equally often. In *hot*, what the survey of the sample finds hot has cells of its own.
+*zipf*, *hot* and *weighed* are one pair: A.x = B.x, where x of A is Zipf distributed and B has
+every value equally often. In *hot*, the values that a survey of the sample finds hot have cells of
+their own; in *weighed*, it also tells what share of each stream they are.
 
 Engines are measured on the same queries with as many values as a window has rows: a tuple has one
 partner in each window that it is joined with, and one in a window of rows closes a cycle. With a
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +53,8 @@ class CellQuery:
     """τ, above."""
     zipf: str | None = None
     """The stream whose columns are Zipf distributed."""
-    find_hot: bool = False
+    hot: Literal["values", "shares"] | None = None
+    """What the placement is told about hot values."""
     near: int = 0
     """Of a theta join: values are so many times more, and so far apart is near."""
 
@@ -116,6 +119,7 @@ QUERIES = {
         ),
         CellQuery("theta", _PAIR, "A.x BETWEEN B.x - 5 AND B.x + 4", 2.0, near=10),
         CellQuery("zipf", _PAIR, "A.x = B.x", 1.0, zipf="A"),
-        CellQuery("hot", _PAIR, "A.x = B.x", 1.0, zipf="A", find_hot=True),
+        CellQuery("hot", _PAIR, "A.x = B.x", 1.0, zipf="A", hot="values"),
+        CellQuery("weighed", _PAIR, "A.x = B.x", 1.0, zipf="A", hot="shares"),
     )
 }

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 import penstock
 from penstock.cells import place, survey
+from penstock.cells.placement import HotValues
 from penstock.experiments.lab.experiment import Parameters, Row
 from penstock.experiments.scale.cell_query import QUERIES
 from penstock.experiments.scale.packing_cost import packing_cost
@@ -27,14 +28,15 @@ def measure_cells(parameters: Parameters, seed: int) -> list[Row]:
     chosen = QUERIES[given["query"]]
     query = chosen.query(_WINDOW)
     tables = chosen.batch(0, given["rows"], VALUES * given["rows"], seed)
+    samples = {name: pa.Table.from_batches([table]) for name, table in tables.items()}
     small = {name: table.slice(0, given["batch"]) for name, table in tables.items()}
     packing_cost(query, place(query, 2), small)  # Loads what is loaded once.
     rows: list[Row] = []
     for cells in map(int, given["cells"].split()):
-        hot = None
-        if chosen.find_hot:
-            samples = {name: pa.Table.from_batches([table]) for name, table in tables.items()}
-            hot = survey(query, samples, cells).hot
+        hot: HotValues | None = None
+        if chosen.hot is not None:
+            found_hot = survey(query, samples, cells)
+            hot = found_hot.hot if chosen.hot == "values" else found_hot.weights
         start = time.process_time()
         placement = place(query, cells, hot=hot)
         placing = time.process_time() - start
