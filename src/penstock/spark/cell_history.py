@@ -46,12 +46,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.cells.delivery import Delivery
 from penstock.engine.plan_event import PlanEvent
 from penstock.errors import CheckpointError
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_report import Origin
 from penstock.spark.cell_store import CellStore, value_name
-from penstock.spark.delivery import Delivery
 from penstock.spark.plan_orders import PlanOrders, obey
 from penstock.telemetry.operator_batch import OperatorBatch, operator_batches
 
