@@ -188,9 +188,9 @@ def test_a_hot_value_fills_a_worker_unless_it_has_cells_of_its_own(tmp_path: Pat
     assert last["hot"]["skew"] < 2  # type: ignore[operator]
     assert last["hot"]["placed"] > 64  # type: ignore[operator]
     # Told how hot, it needs no more cells than were asked for and next to no copies.
-    assert last["weighed"]["skew"] < 2  # type: ignore[operator]
-    assert last["weighed"]["placed"] <= 64  # type: ignore[operator]
-    assert last["weighed"]["copies"] < 1.2 < last["hot"]["copies"]  # type: ignore[operator]
+    assert last["sized"]["skew"] < 2  # type: ignore[operator]
+    assert last["sized"]["placed"] <= 64  # type: ignore[operator]
+    assert last["sized"]["copies"] < 1.2 < last["hot"]["copies"]  # type: ignore[operator]
     assert last["chain"]["copies"] == pytest.approx((1 + 2 * 8) / 3)
     for row in rows:
         assert row["copy_bytes"] >= 24  # type: ignore[operator]

@@ -259,6 +259,12 @@ def test_hot_values_are_checked() -> None:
         place(query, 4, hot={"A.x": {7: {"Z": 0.2}}})
     with pytest.raises(OptionError, match="17 values are hot; give the 16"):
         place(query, 4, hot={"B.x": list(range(MOST_HOT + 1))})
+    weighed: dict[int, dict[str, float]] = {value: {"A": 0.001} for value in range(101)}
+    with pytest.raises(OptionError, match="101 values are hot; give the 100"):
+        place(query, 4, hot={"B.x": weighed})
+    del weighed[0]
+    # A cell for each, since there must be one, and three for all others.
+    assert place(query, 103, hot={"B.x": weighed}).cells == 103
     chain = parse(
         "SELECT A.id AS a FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS], C [RANGE 9 SECONDS] "
         "WHERE A.x = B.x AND B.y = C.y"

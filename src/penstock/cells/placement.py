@@ -63,6 +63,9 @@ from penstock.query.join_graph import JoinGraph, Rows
 MOST_HOT = 16
 """No more values than this are hot: each has cells of its own."""
 
+MOST_WEIGHED = 100
+"""The same where their shares are known: then they divide the cells that there are."""
+
 HotValues = Mapping[str, Sequence[Any] | Mapping[Any, Mapping[str, float]]]
 """By column: values, or values with the share of each source's tuples that has them."""
 
@@ -296,8 +299,9 @@ def _hot_values(
                 shares = _checked(query, given[value]) if isinstance(given, Mapping) else None
                 number = int(hashes[0])
                 values.setdefault(number, _HotValue(str(value), number, shares))
-    if len(values) > MOST_HOT:
-        raise OptionError(f"{len(values)} values are hot; give the {MOST_HOT} that weigh most")
+    most = MOST_HOT if any(v.shares is None for v in values.values()) else MOST_WEIGHED
+    if len(values) > most:
+        raise OptionError(f"{len(values)} values are hot; give the {most} that weigh most")
     return chosen, list(values.values())
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.cells.placement import MOST_HOT, joined_columns
+from penstock.cells.placement import MOST_HOT, MOST_WEIGHED, joined_columns
 from penstock.query.expression import Column
 from penstock.query.join_graph import JoinGraph
 
@@ -29,8 +29,8 @@ class Survey:
     hot: Mapping[str, list[Any]]
     """The hot values of the join column where they weigh most, if there are any."""
     weights: Mapping[str, Mapping[Any, Mapping[str, float]]] = field(default_factory=dict)
-    """The same with the share of each source's rows that has them. As ``hot`` they make fewer cells
-    and copies: each value gets as many cells as it needs."""
+    """The same and more, with the share of each source's rows that has them. As ``hot`` they make
+    fewer cells and copies: each value gets as many cells as it needs."""
 
 
 def survey(query: JoinGraph, samples: Mapping[str, Any], cells: int) -> Survey:
@@ -60,8 +60,8 @@ def survey(query: JoinGraph, samples: Mapping[str, Any], cells: int) -> Survey:
                 value = counted.field("values")[int(place)].as_py()
                 if value is not None:
                     weights[value] = weights.get(value, 0) + int(counts[place])
-        ranked = sorted(weights, key=lambda v: (-weights[v], str(v)))[:MOST_HOT]
-        weight = sum(weights[v] for v in ranked)
+        ranked = sorted(weights, key=lambda v: (-weights[v], str(v)))[:MOST_WEIGHED]
+        weight = sum(weights[v] for v in ranked[:MOST_HOT])
         if weight > best[0]:
             best, chosen = (weight, name, ranked), columns
     _, name, values = best
@@ -77,4 +77,4 @@ def survey(query: JoinGraph, samples: Mapping[str, Any], cells: int) -> Survey:
                 values, np.bincount(places, minlength=len(values)), strict=True
             ):
                 shares[value][sources[alias]] = float(count) / len(table)
-    return Survey(rates, {name: values}, {name: shares})
+    return Survey(rates, {name: values[:MOST_HOT]}, {name: shares})

@@ -17,9 +17,9 @@ star     A.x = B.x, A.y = C.y, 3   p^(2/3)     B, C and D
 theta    A.x near B.x          2   p^(1/2)     A and B: they share no class
 ======== ===================== === =========== =================================================
 
-*zipf*, *hot* and *weighed* are one pair: A.x = B.x, where x of A is Zipf distributed and B has
+*zipf*, *hot* and *sized* are one pair: A.x = B.x, where x of A is Zipf distributed and B has
 every value equally often. In *hot*, the values that a survey of the sample finds hot have cells of
-their own; in *weighed*, it also tells what share of each stream they are.
+their own; in *sized*, it also tells what share of each stream they are.
 
 Engines are measured on the same queries with as many values as a window has rows: a tuple has one
 partner in each window that it is joined with, and one in a window of rows closes a cycle. With a
@@ -120,6 +120,6 @@ QUERIES = {
         CellQuery("theta", _PAIR, "A.x BETWEEN B.x - 5 AND B.x + 4", 2.0, near=10),
         CellQuery("zipf", _PAIR, "A.x = B.x", 1.0, zipf="A"),
         CellQuery("hot", _PAIR, "A.x = B.x", 1.0, zipf="A", hot="values"),
-        CellQuery("weighed", _PAIR, "A.x = B.x", 1.0, zipf="A", hot="shares"),
+        CellQuery("sized", _PAIR, "A.x = B.x", 1.0, zipf="A", hot="shares"),
     )
 }
