@@ -8,7 +8,8 @@ rings begin and end. Answers and counts are those of the edges, one by one, whic
 everything else:
 
 - joins that try pairs, or compare what is no key; slices of a push that are long against windows;
-- states that lack something after a change of plan, probes that are put off, tracks side by side;
+- states that lack what is not known beforehand to be asked for (:meth:`JoinTree.process`), probes
+  that are put off, tracks side by side;
 - guards before composites, guards on the arrival line, several guards of one window, Bloom filters,
   messages that are recorded, rows that are dropped for want of a partner in a static relation.
 """

@@ -115,6 +115,8 @@ class JoinTree:
         self._kept: list[CompositeState] = []
         self._guarded: list[Edge] = []
         self._compiled: CompiledPush | None = None
+        self._askers = self._find_askers() if self.missing else []
+        """Whose new rows ask for what is missing; None if others do, too."""
         self._take_stock()
         self.rationing: Rationing | None = None
         """Who may probe, if not everybody."""
@@ -424,11 +426,12 @@ class JoinTree:
         if self._top is None:
             (stream,) = self.leaves
             return deltas.get(stream, self._nothing)
-        compiled = self._in_one_call(self._top)
-        if compiled is not None and compiled.fits(deltas):
-            found = compiled.run(deltas, self.stopwatch)
-            self._let_in += compiled.let_in
-            return found or self._nothing
+        if self._complete_ahead(deltas):
+            compiled = self._in_one_call(self._top)
+            if compiled is not None and compiled.fits(deltas):
+                found = compiled.run(deltas, self.stopwatch)
+                self._let_in += compiled.let_in
+                return found or self._nothing
         for missing in self.missing:
             missing.begin()
         run = _run if self.rationing is None else self.rationing.run
@@ -445,9 +448,42 @@ class JoinTree:
         self.stopwatch.lap(self.root.streams)
         return made
 
+    def _complete_ahead(self, deltas: Mapping[str, Composites]) -> bool:
+        """Complete what the new rows of windows are going to ask for; whether nobody else will.
+
+        What is completed comes to stand before the new rows of its state, like any old row.
+        """
+        if not self.missing:
+            return True
+        if self._askers is None or self.rationing is not None:
+            return False
+        for missing in self.missing:
+            missing.begin()
+        for alias, step in self._askers:
+            delta = deltas.get(alias)
+            if delta is not None:
+                step.complete(delta.ids)
+        return True
+
+    def _find_askers(self) -> list[tuple[str, JoinStep]] | None:
+        """Who asks incomplete states, if these are new rows of windows alone, as they come.
+
+        So it is in left-deep trees. What comes from a join, or further on in a probe order, is not
+        known beforehand.
+        """
+        askers = []
+        for edge, operator, position in self.inputs():
+            for number, (_, step) in enumerate(operator.steps[position]):
+                if step.target.missing is None:
+                    continue
+                if number > 0 or not isinstance(edge.node, Leaf):
+                    return None
+                askers.append((edge.node.stream, step))
+        return askers
+
     def _in_one_call(self, top: JoinOperator) -> CompiledPush | None:
         """What can make a push in one call, if the tree allows it as it is now."""
-        if self.rationing is not None or self.missing:
+        if self.rationing is not None:
             return None
         if self._compiled is not None and not self._compiled.is_current:
             self._forget_compiled()
