@@ -111,6 +111,8 @@ class Missing:
         self._ways: dict[int, Way] = {}
         self._beside: int | None = None
         """The input whose rows are closed beside what is asked for, once there is one."""
+        self._has_rested = False
+        """Whether a push was spared that: over long windows the first has enough to do."""
         self._per_row: float | None = None
         """Combinations of such a row, lately."""
         self._start: int | None = None
@@ -192,6 +194,9 @@ class Missing:
         if any(each.input.missing is not None for each in self._inputs):
             return 0
         price = _DEARER if max(len(each.input.rows) for each in self._inputs) > _LARGE else 1
+        if price > 1 and not self._has_rested:
+            self._has_rested = True
+            return 0
         if self._per_row is not None and price * (1 + self._per_row) > 1 + LEAN:
             return 0
         if self._beside is None:
