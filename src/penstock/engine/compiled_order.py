@@ -172,12 +172,7 @@ class CompiledOrder:
             needed = -made
 
     def table(self) -> tuple[list[int], int]:
-        """The order as it is written down, and where in it lifespans are found (0: not needed)."""
-        self._write_down()
-        return self._code.tolist(), self._dates
-
-    def _write_down(self) -> None:
-        """The order as a table of addresses and places."""
+        """The order as numbers, and where in them lifespans are found (0: not needed)."""
         lists: list[int] = []
         start = kernel.STEP * len(self.steps)
         code: list[int] = []
@@ -193,12 +188,17 @@ class CompiledOrder:
             ):
                 code += (start + len(lists), count)
                 lists += part
-        self._dates = start + len(lists) if self._dated else 0
+        dates = start + len(lists) if self._dated else 0
         for leaf in self._leaves:
             rows = leaf.rows
             span = -1 if leaf.fixed_span is None else leaf.fixed_span
             lists += (address_of(rows.births), address_of(rows.deaths), span, rows.mask)
-        self._code = np.array([*code, *lists], np.int64)
+        return [*code, *lists], dates
+
+    def _write_down(self) -> None:
+        """The order as a table of addresses and places."""
+        code, self._dates = self.table()
+        self._code = np.array(code, np.int64)
 
     def _key(self, key: KeyColumn) -> tuple[int, int, int]:
         slot = self.slots[key.stream]

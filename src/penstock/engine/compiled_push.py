@@ -74,11 +74,11 @@ class CompiledPush:
         for edge in edges:
             self._ring(edge.source)
             self._ring(edge.input)
-            for operator, _ in self._joins:
-                for steps in operator.steps:
-                    for _, step in steps:
-                        assert step.index is not None
-                        self._index(step.index)
+        for operator, _ in self._joins:
+            for steps in operator.steps:
+                for _, step in steps:
+                    assert step.index is not None
+                    self._index(step.index)
         self._places = {
             alias: kernel.RING * self._numbers[id(window.rows)] + kernel.OLD
             for alias, window in self._windows.items()

@@ -81,6 +81,10 @@ class CompositeState(IndexedRows):
         """Where columns and indexes lie: for whoever appends in a compiled call."""
         return self._compiled.table()
 
+    def make_room_to_complete(self) -> None:
+        """Make room for the first rows that will be missing."""
+        self.rows.reserve(_FEW, _FEW * LEAP // 2)
+
     def _grow(self, count: int) -> None:
         """Make room for ``count`` more rows, and those that may follow."""
         if self.missing is not None:

@@ -1,8 +1,7 @@
 """One bit for each row of a ring, from some row on.
 
-For a million rows that is as much as a cache near the processor holds, and new memory of that size
-costs nothing to speak of. With a byte for each row, to make the flags took as long as to make the
-operators of a new plan.
+For a million rows that is as much as a cache near the processor holds, and little new memory. With
+a byte for each row, to make the flags took as long as to make the operators of a new plan.
 """
 
 from __future__ import annotations
@@ -11,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.kernels import closing
+from penstock.engine.page_by_page import zeros
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+_MANY = 1 << 16
+"""Bytes that are not asked for before they are needed."""
 
 
 class RowBits:
@@ -29,7 +32,7 @@ class RowBits:
         """The bits of ``size`` rows, none of them set."""
         bits = cls(first, np.empty(0, np.bool_))
         bits._size = size
-        bits._bytes = np.zeros(-(-size // 8), np.uint8)
+        bits._bytes = zeros(-(-size // 8), np.uint8, _MANY)
         return bits
 
     @property

@@ -143,7 +143,7 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
         f"{source} [RANGE 9 SECONDS] AS {name}" for source, name in zip("ABCA", "pqrs", strict=True)
     )
     links = "p.i64 = q.i64 AND q.i32 = r.i32 AND r.i64 = s.i64"
-    for plan in ("((p q) (r s))", "(((r s) q) p)"):  # Joins ask joins; and of a push that fails.
+    for plan in ("((p q) (r s))", "(((r s) q) p)"):  # Joins ask joins, and a push fails.
         failing: dict[str, Any] = {"then": plan, "many": True}
         yield f"SELECT 1 / (p.id - 150) AS x FROM {four} WHERE {links}", "(((p q) r) s)", failing
     patient = long.replace("SECONDS]", "SECONDS] FRESHNESS 1 HOUR")
