@@ -51,6 +51,13 @@ def installed(module: str) -> bool:
             "penstock: Spark does not start: Error: Could not create the Java Virtual Machine.; "
             "penstock doctor looks for the cause\n",
         ),
+        (
+            "noise\nInvalid maximum heap size: -Xmxx\nError: Could not create the Java Virtual "
+            "Machine.\n",
+            RuntimeError("Java gateway process exited"),
+            "penstock: Spark does not start: Invalid maximum heap size: -Xmxx; penstock doctor "
+            "looks for the cause\n",
+        ),
     ],
 )
 def test_one_line(

@@ -26,7 +26,9 @@ PLANS = ["((A B) C)", "(A (B C))", "(A B C)", "(A B C | A:C,B B:C,A C:B,A)"]
 WINDOWS = ["[RANGE 300 MILLISECONDS]", "[RANGE 90 MILLISECONDS]", "[ROWS 40]", "[UNBOUNDED]"]
 
 
-def streams(seed: int, count: int, domain: int, wide: bool) -> dict[str, pa.RecordBatch]:
+def streams(
+    seed: int, count: int, domain: int, wide: bool, names: str = "ABC"
+) -> dict[str, pa.RecordBatch]:
     rng = np.random.default_rng(seed)
     values = np.arange(domain) * ((1 << 40) + 1 if wide else 1)
     return {
@@ -36,7 +38,7 @@ def streams(seed: int, count: int, domain: int, wide: bool) -> dict[str, pa.Reco
                 "ts": np.sort(rng.integers(0, 2 * count, count)),
             }
         )
-        for name in "ABC"
+        for name in names
     }
 
 

@@ -30,6 +30,7 @@ from penstock.engine import (
     spare_memory,
 )
 from penstock.engine.change_of_plan import STRATEGIES
+from penstock.engine.compiled_push import CompiledPush
 from penstock.engine.eddy import EDDIES
 from penstock.engine.feedback import Feedback
 from penstock.engine.join_step import JoinStep
@@ -135,6 +136,7 @@ def fail_sometimes(
         for owner, name, always in (
             (LeafWindow, "append", False),
             (JoinStep, "apply", False),
+            (CompiledPush, "run", False),
             (type(engine._output), "stage", True),
         ):
             patch.setattr(owner, name, failing(getattr(owner, name), always))

@@ -1,6 +1,7 @@
-"""Batches that are taken in by the addresses of their columns, against the general way.
+"""Batches that are taken in by the addresses of their columns, as a whole push or one by one,
+against the general way.
 
-Both ways must agree on every answer, count and byte, whatever comes between plain batches: NULLs,
+All ways must agree on every answer, count and byte, whatever comes between plain batches: NULLs,
 disorder, late rows, chunks, slices, pushes that fail.
 """
 
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 import penstock
 from penstock.engine.intake import Intake
 from penstock.engine.plain_batch import PlainBatches, plain_width
+from penstock.engine.whole_push import WholePush
 
 PAYLOAD: dict[str, pa.DataType] = {
     "tiny": pa.int8(),
@@ -111,15 +113,17 @@ def without_times(measured: Mapping[str, Any]) -> str:
     st.sampled_from(["off", penstock.Feedback(adaptive=False)]),
     st.sampled_from([None, 0, 25]),
 )
-def test_both_ways_give_the_same(
+def test_all_ways_give_the_same(
     made: list[dict[str, Any]], plan: str, feedback: Any, lateness: int | None
 ) -> None:
-    answers, measured = run(made, plan, feedback, lateness)
+    whole = run(made, plan, feedback, lateness)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WholePush, "look", lambda *_: False)
+        plain = run(made, plan, feedback, lateness)
         patch.setattr(Intake, "_plainly", lambda *_: None)
-        expected, general = run(made, plan, feedback, lateness)
-    assert answers == expected
-    assert without_times(measured) == without_times(general)
+        general = run(made, plan, feedback, lateness)
+    assert whole[0] == plain[0] == general[0]
+    assert without_times(whole[1]) == without_times(plain[1]) == without_times(general[1])
 
 
 @pytest.fixture
@@ -134,6 +138,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return found
 
     monkeypatch.setattr(PlainBatches, "look", watched)
+    monkeypatch.setattr(WholePush, "look", lambda *_: False)
     return seen
 
 

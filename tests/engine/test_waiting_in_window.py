@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_compiled_order import streams
 
 import penstock
 from penstock.engine import guard
 from penstock.engine.asleep import Asleep
 from penstock.engine.compiled_push import CompiledPush
-from penstock.engine.composites import Composites
 from penstock.engine.kernels import asleep as kernel
 from penstock.engine.rows import ACTIVE, HashIndex, Rows
 
@@ -26,20 +26,6 @@ JOINS = {
     "two columns": "A.x = B.x AND A.y = C.y AND A.z = C.z AND C.x = D.x",
 }
 PLANS = ["(((A B) C) D)", "((A B) (C D))", "((A B) C D)", "(A B C D)", "(A (B (C D)))"]
-
-
-def streams(seed: int, count: int, domain: int, wide: bool) -> dict[str, pa.RecordBatch]:
-    random = np.random.default_rng(seed)
-    values = np.arange(domain) * ((1 << 40) + 1 if wide else 1)
-    return {
-        name: pa.record_batch(
-            {
-                **{column: random.choice(values, count) for column in "xyz"},
-                "ts": np.sort(random.integers(0, 2 * count, count)),
-            }
-        )
-        for name in "ABCD"
-    }
 
 
 def run(
@@ -81,7 +67,7 @@ def test_the_same_answers_and_counts_as_of_those_who_are_kept_apart(
     sources = ", ".join(f"{name} [{window}]" for name in "ABCD")
     text = f"SELECT A.ts AS a, B.ts AS b, C.ts AS c, D.ts AS d FROM {sources} WHERE {JOINS[join]}"
     feedback = penstock.Feedback(detection=detection, adaptive=False)
-    tables = streams(seed, 60, 6, wide)
+    tables = streams(seed, 60, 6, wide, "ABCD")
     in_one_call = run(text, plan, feedback, tables, batch)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CompiledPush, "can_be", lambda edges, top: False)
@@ -102,7 +88,7 @@ def test_a_window_waits_without_copies() -> None:
     )
     query = penstock.parse(text, dict.fromkeys("ABC", SCHEMA))
     engine = penstock.Engine(query, plan="((A B) C)", feedback=penstock.Feedback(adaptive=False))
-    batches = streams(1, 3_000, 100_000, False)
+    batches = streams(1, 3_000, 100_000, False, "ABCD")
     engine.push({name: batches[name] for name in "ABC"})
     (told,) = [g for g in engine.metrics()["feedback"]["guards"] if g["input"] == "{A}"]
     assert told["asleep"] > 2_500
@@ -122,10 +108,9 @@ def ring_of(keys: Any) -> tuple[Rows, HashIndex]:
     return ring, index
 
 
-def wake(ring: Rows, index: HashIndex, sought: Any, asleep: Any, number: int, room: int) -> Any:
-    out, met = np.empty(room, np.int64), np.zeros(len(sought), np.uint8)
-    count = kernel.wake(
-        sought,
+def looked_up_in(ring: Rows, index: HashIndex) -> tuple[Any, ...]:
+    """What a kernel needs to know of them."""
+    return (
         index.heads,
         index.entries,
         index.narrow,
@@ -133,6 +118,14 @@ def wake(ring: Rows, index: HashIndex, sought: Any, asleep: Any, number: int, ro
         ring.mask,
         ring.low,
         ring.head - 1,
+    )
+
+
+def wake(ring: Rows, index: HashIndex, sought: Any, asleep: Any, number: int, room: int) -> Any:
+    out, met = np.empty(room, np.int64), np.zeros(len(sought), np.uint8)
+    count = kernel.wake(
+        sought,
+        *looked_up_in(ring, index),
         asleep,
         number,
         ACTIVE,
@@ -183,13 +176,7 @@ def test_who_has_no_partner_is_put_to_sleep(seed: int) -> None:
     count = kernel.sort_out(
         rows,
         keys,
-        index.heads,
-        index.entries,
-        index.narrow,
-        index.shift,
-        ring.mask,
-        ring.low,
-        ring.head - 1,
+        *looked_up_in(ring, index),
         asleep,
         7,
         ACTIVE,
@@ -216,6 +203,6 @@ def test_numbers_are_used_again_and_new_rows_are_awake() -> None:
     assert asleep.at(two).tolist() == [4]
     assert asleep.take_number() == one
     asleep.bytes[:] = two
-    asleep.wake_new(Composites.run("A", 60, np.zeros(8, np.int64), np.zeros(8, np.int64)))
-    asleep.wake_new(Composites.undated({"A": np.array([10, 12])}))
+    asleep.wake_run(60, 8)
+    asleep.wake_rows(np.array([10, 12]))
     assert np.flatnonzero(asleep.bytes == 0).tolist() == [0, 1, 2, 3, 10, 12, 60, 61, 62, 63]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from penstock.cells.delivery import Delivery, to_chunk
+from penstock.cells.packing import NO_NEWS, Packer
+from penstock.cells.placement import Placement
 from penstock.query.join_graph import JoinGraph
 from penstock.spark.cell import CellSettings
-from penstock.spark.delivery import Delivery, to_chunk
-from penstock.spark.packing import NO_NEWS, Packer
-from penstock.spark.placement import Placement
 from penstock.testing import Case
 
 

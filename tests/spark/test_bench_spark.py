@@ -20,9 +20,11 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 def measured(results: int, cpu: float) -> dict[str, Any]:
     return {
-        "cpu_seconds": cpu,
+        "cpu_seconds": 3 * cpu if cpu > 10 else 2 * cpu,
+        "query_cpu_seconds": cpu,
         "peak_bytes": int(cpu * 1e6),
-        "wall_seconds": cpu,
+        "wall_seconds": 2 * cpu,
+        "query_wall_seconds": cpu,
         "results": results,
         "batch_cpu_ms": 10 * cpu,
         "batch_ms": cpu,
@@ -43,7 +45,8 @@ def test_ratios_are_printed(
     monkeypatch.setenv("COLUMNS", "160")
     assert main(["bench", "spark", "--json", str(tmp_path / "m.json")]) == 0
     told = capsys.readouterr().out
-    assert "12.0 times fewer CPU seconds and 12.0 times less memory" in told
+    assert "12.0 times fewer CPU seconds for the query alone, 18.0 times fewer with" in told
+    assert "12.0 times less memory" in told
     assert "1.50 times as much" in told
     assert '"spark rocksdb"' in (tmp_path / "m.json").read_text()
 

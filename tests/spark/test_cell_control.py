@@ -10,12 +10,12 @@ import pytest
 from memory_store import MemoryStore
 
 import penstock
+from penstock.cells.delivery import Delivery, to_chunk
+from penstock.cells.placement import place
 from penstock.engine import controller
 from penstock.spark import cell_history
 from penstock.spark.cell import CellSettings
 from penstock.spark.cell_history import CellHistory, LiveCell, Taken
-from penstock.spark.delivery import Delivery, to_chunk
-from penstock.spark.placement import place
 
 ROWS, WINDOW = 200, 4
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])

@@ -10,11 +10,11 @@ from case_deliveries import deliveries_of, settings_of
 from file_store import FileStore, TransactionalHeader
 from memory_store import MemoryStore
 
+from penstock.cells.delivery import Delivery
+from penstock.cells.placement import place
 from penstock.errors import CheckpointError
 from penstock.spark import cell_history
 from penstock.spark.cell_history import CellHistory, LiveCell
-from penstock.spark.delivery import Delivery
-from penstock.spark.placement import place
 from penstock.testing import Knobs, Oracle, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
 

@@ -14,8 +14,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from spark_case import SparkCase, cases
 
+from penstock.cells.placement import place
 from penstock.spark.cell_processor import CellProcessor
-from penstock.spark.placement import place
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from job_case import QUERY, JobCase
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
 import penstock
 from penstock.errors import CheckpointError, InputError, PenstockError, QueryError
+from penstock.spark import job_session
 from penstock.spark.checkpoint_owner import CheckpointOwner
 from penstock.spark.job_run import JobRun
 from penstock.spark.prepared_job import engine_options, prepare
@@ -112,6 +115,14 @@ def test_a_bug_in_a_cell_is_not_a_mistake_of_the_user() -> None:
          "space left"),
         ("x\nValueError: 3 is odd\n\n\tat x.y(z)", "ValueError: 3 is odd"),
         ("Worker: Traceback (most recent call last):\n  File x\nEOFError\n\tat x", "EOFError"),
+        ("Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent "
+         "failure: Lost task 0.3 in stage 1.0 (TID 10) (localhost executor driver): "
+         "java.io.IOException: Mkdirs failed to create file:/x (exists=false, cwd=file:/y)\n\tat x",
+         "IOException: Mkdirs failed to create file:/x (exists=false, cwd=file:/y)"),
+        ("Error while instantiating 'x':\n\nJVM stacktrace:\njava.lang.IllegalArgumentException: "
+         "Error while instantiating 'x':\n\tat x\nCaused by: org.SparkException: [INVALID_CONF."
+         "TYPE] The value 'x' is invalid. SQLSTATE: 22022\n\tat x", "SparkException: The value 'x' "
+         "is invalid."),
         ("", "InputError"),
     ],
 )  # fmt: skip
@@ -127,6 +138,20 @@ def test_the_cause_is_told_where_the_text_lacks_it() -> None:
     errors[0]._cause = errors[1]  # type: ignore[attr-defined]
     told = "Task failed while writing to file:/x: IOException: No space left on device"
     assert one_line(errors[0]) == told
+
+
+def test_a_wrong_setting_of_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = JobCase(tmp_path, spark).write(KINDS)
+    told = IllegalArgumentException("The value 'x' in the config \"y\" is invalid.")
+    wrong = MagicMock()
+    wrong.conf.get.side_effect = told
+    monkeypatch.setattr(job_session, "session", lambda *_, **__: wrong)
+    with pytest.raises(InputError) as refused:
+        job_session.job_session(case.job())
+    assert str(refused.value) == f"{case.file}: spark: {told}"
+    wrong.stop.assert_called_once_with()
 
 
 def test_limits_and_policies_are_handed_to_the_engine(spark: SparkSession, tmp_path: Path) -> None:

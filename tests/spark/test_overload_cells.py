@@ -13,13 +13,13 @@ import pytest
 from case_deliveries import deliveries_of, settings_of
 from memory_store import MemoryStore
 
+from penstock.cells.delivery import Delivery
+from penstock.cells.placement import place
 from penstock.engine.overload import Overload
 from penstock.job.job import Job, Sink
 from penstock.planning.limits import Limits
 from penstock.spark import cell_history
 from penstock.spark.cell_history import CellHistory, LiveCell
-from penstock.spark.delivery import Delivery
-from penstock.spark.placement import place
 from penstock.spark.trigger_budget import with_trigger_budget
 from penstock.testing import FEATURES, Knobs, Oracle, canonical, generate, rows_of
 

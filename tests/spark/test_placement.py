@@ -12,14 +12,14 @@ from case_deliveries import deliveries_of, settings_of
 
 import penstock
 from penstock import JoinGraph
+from penstock.cells.placement import MOST_HOT, Placement, joined_columns, place
+from penstock.cells.router import Router
+from penstock.cells.shares import best_shares
+from penstock.cells.survey import survey
+from penstock.cells.value_hash import value_hashes
 from penstock.errors import OptionError
 from penstock.query.expression import Column
 from penstock.spark.cell import Cell, with_static
-from penstock.spark.placement import MOST_HOT, Placement, joined_columns, place
-from penstock.spark.router import Router
-from penstock.spark.shares import best_shares
-from penstock.spark.survey import survey
-from penstock.spark.value_hash import value_hashes
 from penstock.testing import Case, Knobs, Oracle, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
 
@@ -46,8 +46,8 @@ def run_in_cells(case: Case, placement: Placement) -> list[list[tuple[object, ..
     return [*answers, [row for cell in cells for row in rows_of(cell.finish())]]
 
 
-def random_hot(case: Case, graph: JoinGraph, chance: random.Random) -> dict[str, list[Any]]:
-    """Values of a join column that are in the data, or nothing."""
+def random_hot(case: Case, graph: JoinGraph, chance: random.Random) -> dict[str, Any]:
+    """Values of a join column that are in the data, with or without shares, or nothing."""
     columns = [
         (s.source, expression)
         for each in joined_columns(graph)
@@ -60,7 +60,10 @@ def random_hot(case: Case, graph: JoinGraph, chance: random.Random) -> dict[str,
     tables = [push[source] for push in case.pushes if source in push]
     values = [v for t in tables for v in t.column(expression.name).unique().to_pylist()]
     values = [v for v in values if v is not None]
-    return {str(expression): chance.sample(values, min(len(values), chance.choice([1, 2])))}
+    hot = chance.sample(values, min(len(values), chance.choice([1, 2])))
+    if chance.random() < 0.5:
+        return {str(expression): hot}
+    return {str(expression): {value: {source: chance.choice([0.0, 0.2, 0.9])} for value in hot}}
 
 
 @pytest.mark.parametrize("block", range(6))
@@ -250,6 +253,10 @@ def test_hot_values_are_checked() -> None:
         place(query, 4, hot={"A.y": [1]})
     with pytest.raises(OptionError, match=r"the hot value 'seven' of A\.x is no int64"):
         place(query, 4, hot={"A.x": ["seven"]})
+    with pytest.raises(OptionError, match=r"said to be 20 of 'A'.*\(A, B\).*from 0 to 1"):
+        place(query, 4, hot={"A.x": {7: {"A": 20}}})
+    with pytest.raises(OptionError, match=r"said to be 0.2 of 'Z'"):
+        place(query, 4, hot={"A.x": {7: {"Z": 0.2}}})
     with pytest.raises(OptionError, match="17 values are hot; give the 16"):
         place(query, 4, hot={"B.x": list(range(MOST_HOT + 1))})
     chain = parse(
@@ -268,7 +275,29 @@ def test_a_survey_finds_rates_and_hot_values() -> None:
     assert found.rates == {"A": 8.0, "B": 4.0}
     assert found.hot == {"A.x": [5, 9]}
     assert place(query, 4, found.rates, found.hot).cells == 12
+    assert found.weights == {"A.x": {5: {"A": 0.5, "B": 0.25}, 9: {"A": 0.0, "B": 0.5}}}
+    assert place(query, 4, found.rates, found.weights).cells == 4
     assert survey(query, {"A": a.slice(0, 4)}, 4).hot == {}
+    assert survey(query, {"A": a.slice(0, 4)}, 4).weights == {}
+
+
+def test_cells_are_divided_by_the_shares_of_hot_values() -> None:
+    query = parse(PAIR)
+    count = 8_000
+    x = np.where(np.arange(count) % 8 < 4, 7, np.arange(count))
+    columns = {name: pa.array(x if name == "x" else np.arange(count)) for name in SCHEMA.names}
+    others = columns | {"x": pa.array(np.arange(count) + 1_000_000)}
+    placement = place(query, 100, hot={"A.x": {7: {"A": 0.5}}})
+    # A quarter of all tuples is hot, all of A: none of them need be sent twice.
+    assert placement.describe().splitlines()[0] == "100 cells: 76 + 24"
+    received = np.zeros(100)
+    for source, rows in (("A", columns), ("B", others)):
+        for share in Router(query, placement).route(source, rows, count):
+            received[list(share.cells)] += count if share.rows is None else len(share.rows)
+    assert received.sum() == 2 * count
+    assert received.max() < 1.5 * received.mean()
+    # Without the share, the hot grid is cut for streams that are hot on both sides.
+    assert place(query, 100, hot={"A.x": [7]}).cells == 200
 
 
 def test_a_placement_as_plain_values() -> None:

@@ -17,10 +17,10 @@ from test_cell_control import SCHEMA as CELL_SCHEMA
 from test_cell_control import settings
 
 import penstock
+from penstock.cells.delivery import Delivery, to_chunk
 from penstock.errors import OptionError, PlanError
 from penstock.spark import cell_history
 from penstock.spark.cell_history import CellHistory, LiveCell, Taken
-from penstock.spark.delivery import Delivery, to_chunk
 from penstock.spark.job_run import JobRun
 from penstock.spark.plan_orders import KEPT, PlanOrders, checked_order, orders_file
 from penstock.spark.prepared_job import prepare

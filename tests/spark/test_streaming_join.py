@@ -15,7 +15,7 @@ from spark_case import SparkCase, cases
 
 import penstock
 import penstock.spark
-from penstock.spark.placement import place
+from penstock.cells.placement import place
 from penstock.testing import Case, Oracle, difference
 
 pytestmark = pytest.mark.xdist_group("spark")

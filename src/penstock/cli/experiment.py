@@ -25,6 +25,7 @@ STUDIES = {
     "drift": "experiments.drift_study",
     "first-batch": "experiments.first_batch_study",
     "burst": "experiments.overload_burst",
+    "cluster": "experiments.cluster_study",
     "spark-burst": "spark.overload_burst",
 }
 """Names of the command line, and modules of :mod:`penstock` with ``ABOUT``, ``add_arguments`` and

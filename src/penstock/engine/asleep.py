@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.composites import Composites
 from penstock.engine.rows import Rows
 
 Int64s = NDArray[np.int64]
@@ -31,23 +30,25 @@ class Asleep:
         return column
 
     def take_number(self) -> int:
-        """A number for one more guard. From now on, :meth:`wake_new` is told of all new rows."""
+        """A number for one more guard. From now on, :meth:`wake_run` or
+        :meth:`wake_rows` is told of all new rows."""
         if not self._taken:
             self.bytes[:] = 0
         number = next(each for each in range(1, 256) if each not in self._taken)
         self._taken.add(number)
         return number
 
-    def wake_new(self, new: Composites) -> None:
-        """``new`` rows are awake."""
+    def wake_run(self, first: int, count: int) -> None:
+        """The ``count`` new rows from ``first`` on are awake."""
         column, mask = self.bytes, self._rows.mask
-        slot, stop = new.first & mask, (new.first & mask) + len(new)
-        if new.first >= 0:
-            column[slot:stop] = 0
-            column[: max(0, stop - len(column))] = 0
-        else:
-            ((_, rows),) = new.ids.items()
-            column[rows & mask] = 0
+        slot, stop = first & mask, (first & mask) + count
+        column[slot:stop] = 0
+        if stop > len(column):
+            column[: stop - len(column)] = 0
+
+    def wake_rows(self, rows: Int64s) -> None:
+        """These new ``rows`` are awake."""
+        self.bytes[rows & self._rows.mask] = 0
 
     def give_back(self, number: int) -> None:
         """Nobody is asleep any more at guard ``number``, which is needed no longer."""

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 Int64s = NDArray[np.int64]
 
+Run = tuple[int, int]
+"""New rows of a window: the first of them, and how many."""
+
 _RESULTS = 1 << 12
 _COPIED = 1 << 14
 """Fewer results than that are copied, and the table is used again."""
@@ -153,17 +156,16 @@ class CompiledPush:
             )
         )
 
-    def fits(self, deltas: Mapping[str, Composites]) -> bool:
-        """Whether a push with these new rows of windows can be made."""
-        return all(operator.is_brief for operator, _ in self._joins) and all(
-            delta.first >= 0 for delta in deltas.values()
-        )
+    @property
+    def fits(self) -> bool:
+        """Whether the slice at hand is short enough."""
+        return all(operator.is_brief for operator, _ in self._joins)
 
     # -- a push ------------------------------------------------------------------------------
 
-    def run(self, deltas: Mapping[str, Composites], stopwatch: Stopwatch) -> Composites | None:
-        """Push the new rows of the windows, which hold them already; the results."""
-        self._begin(deltas)
+    def run(self, news: Mapping[str, Run], stopwatch: Stopwatch) -> None:
+        """Push the new rows of the windows, which hold them already."""
+        self._begin(news)
         began = stopwatch.clock()
         try:
             while lacking := self._call():
@@ -173,7 +175,7 @@ class CompiledPush:
             self._synchronise()
             self._log_woken()
         self._count(stopwatch, stopwatch.clock() - began)
-        return self._found()
+        WORKSPACE.give_back()
 
     def _chosen_by(self, guard: Guard) -> bool:
         """Whether news that no row of the window meets need not probe what was made of it."""
@@ -191,26 +193,25 @@ class CompiledPush:
             and guard.streams <= order.steps[0].target.streams
         )
 
-    def _begin(self, deltas: Mapping[str, Composites]) -> None:
+    def _begin(self, news: Mapping[str, Run]) -> None:
         now: list[int] = []
         for rows in self._rings:
             now += (rows.low, rows.tail, rows.head, rows.head, rows.room, rows.mask)
-        for alias, delta in deltas.items():
-            now[self._places[alias]] = delta.first
+        for alias, (first, _) in news.items():
+            now[self._places[alias]] = first
         now += [index.narrow for index in self._indexes]
         self._put(self._now_in_bytes, 0, *now)
         self._fresh[:] = 0
         for edge, guard in self._guarded:
             assert isinstance(edge.source, LeafWindow)
             if guard is self._chooser:
-                self._forget_who_was_met(deltas, guard)
-            fresh = deltas.get(edge.source.stream.alias)
-            if fresh is not None:
-                edge.source.asleep.wake_new(fresh)
+                self._forget_who_was_met(news, guard)
+            if edge.source.stream.alias in news:
+                edge.source.asleep.wake_run(*news[edge.source.stream.alias])
 
-    def _forget_who_was_met(self, deltas: Mapping[str, Composites], guard: Guard) -> None:
+    def _forget_who_was_met(self, news: Mapping[str, Run], guard: Guard) -> None:
         (alias,) = guard.opposite.streams
-        size = kernel.SCRATCH + (len(deltas[alias]) if alias in deltas else 0)
+        size = kernel.SCRATCH + (news[alias][1] if alias in news else 0)
         if len(self._met) < size:
             self._met = np.zeros(2 * size, np.uint8)
         else:
@@ -292,17 +293,17 @@ class CompiledPush:
             stopwatch.add(edge.streams, lap * unit)
         stopwatch.add(self._top.streams, laps[-1] * unit)
 
-    def _found(self) -> Composites | None:
-        count = int(self._progress[kernel.RESULTS])
-        WORKSPACE.give_back()
-        if count == 0:
+    def found(self, lasting: bool) -> Composites | None:
+        """What the push has found: for good, or until the next one."""
+        found = self._results[:, : self._progress.item(kernel.RESULTS)]
+        if found.shape[1] == 0:
             return None
-        found = self._results[:, :count]
-        if count < _COPIED:
-            found = found.copy()
-        else:
+        if found.shape[1] >= _COPIED:
             self._results = np.empty((self._width, 0), np.int64)
-        return Composites(dict(zip(self._streams, found, strict=False)), found[-2], found[-1])
+        elif lasting:
+            found = found.copy()
+        ids = dict(zip(self._streams, found, strict=False))
+        return Composites(ids, found[-2], found[-1], table=found)
 
     # -- writing it down ---------------------------------------------------------------------
 

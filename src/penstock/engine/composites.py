@@ -54,6 +54,8 @@ class Composites:
     dated: bool = True
     first: int = -1
     """The first row, if these are consecutive rows of one stream and known to be."""
+    table: NDArray[np.int64] | None = None
+    """All of it, if it is in one piece: a row for each of ``ids``, then births and deaths."""
 
     @classmethod
     def undated(cls, ids: Mapping[str, Int64s]) -> Composites:

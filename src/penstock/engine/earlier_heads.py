@@ -32,7 +32,11 @@ def index_before(rows: Rows, index: HashIndex, bound: int) -> HashIndex:
     if index.stop - bound <= few:
         return index
     earlier = index.earlier
-    if earlier is None or not bound <= earlier.stop <= bound + few or not _is_of(earlier, index):
+    if (
+        earlier is None
+        or earlier.entries is not index.entries  # The ring has moved.
+        or not bound <= earlier.stop <= bound + few
+    ):
         heads = zeros(rows.capacity, np.uint32)
         index_kernels.heads_of(heads, index.entries, index.shift, rows.mask, rows.tail, bound)
         earlier = HashIndex(heads, index.entries, index.shift, index.narrow, bound)
@@ -46,7 +50,3 @@ def bound_at(rows: Rows, bound: int, deaths: NDArray[np.int64]) -> int:
     latest = int(deaths.max(initial=np.iinfo(np.int64).min))
     found: int = ring.last_born(rows.births, rows.mask, rows.low, bound, latest)
     return found
-
-
-def _is_of(earlier: HashIndex, index: HashIndex) -> bool:
-    return earlier.entries is index.entries

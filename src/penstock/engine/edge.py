@@ -146,7 +146,10 @@ class Edge:
                 self.source.append(fresh)
             return
         if fresh is not None and isinstance(self.source, LeafWindow):
-            self.source.asleep.wake_new(fresh)
+            if fresh.first >= 0:
+                self.source.asleep.wake_run(fresh.first, count)
+            else:
+                self.source.asleep.wake_rows(fresh.ids[self.source.stream.alias])
         passed = self._woken()
         nobody = not passed
         if fresh is not None:

@@ -28,7 +28,7 @@ from penstock.engine.freshness import Freshness
 from penstock.engine.intake import FARTHEST, Batches, Intake
 from penstock.engine.interner import Interner
 from penstock.engine.join_order import with_orders
-from penstock.engine.join_tree import JoinTree
+from penstock.engine.join_tree import JoinTree, Marks
 from penstock.engine.kernels.lifespan import FOREVER
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.metrics import Counters, Metrics, measure
@@ -39,6 +39,7 @@ from penstock.engine.plan_event import PlanEvent
 from penstock.engine.preparation import Preparation, prepare
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.warm_up import announce_compilation
+from penstock.engine.whole_push import WholePush
 from penstock.engine.wiring import Wiring, wire
 from penstock.errors import InputError, OptionError, PenstockError
 from penstock.plan.notation import read
@@ -135,6 +136,10 @@ class Engine:
         self._owed_results: Composites | None = None
         """Made between pushes, to leave with the next one."""
         self._overload = self._overload_control()
+        self._whole = None
+        """Makes plain pushes, where nothing is rationed and there is one time line and one tree."""
+        if self._overload is None and not self._by_rows and len(self._trees) == 1:
+            self._whole = WholePush(self._intake, self._leaves[0])
 
     def _overload_control(self) -> OverloadControl | None:
         """Who sees to budget and freshness; None where nothing can be short or stale."""
@@ -253,6 +258,14 @@ class Engine:
         began = Stopwatch.clock()
         if self._overload is not None:
             self._overload.start(seconds, again)
+        whole = self._whole
+        if whole is not None and watermark is None and newest is None:
+            made = self._push_whole(whole, batches)
+            if made is not None:
+                self._go_on_changing(whole.rows, whole.rows)
+                self._counters.seconds += Stopwatch.clock() - began
+                self._broken = False
+                return made
         late_before = None if self._by_rows else self._clock.watermark
         taken = self._intake.take(batches, late_before, self._place, not self._started)
         seen = dict(self._newest)
@@ -569,14 +582,17 @@ class Engine:
                 "go on with Engine.restore and the last checkpoint"
             )
 
-    def _advanced(self, newest: Mapping[str, int], taken: Batches, promised: int | None) -> Clock:
+    def _advanced(
+        self, newest: Mapping[str, int], taken: Batches | None, promised: int | None
+    ) -> Clock:
         before = self._clock
-        if self._by_rows:
+        if taken is not None and self._by_rows:
             now = self._place + taken.places - 1
             return Clock(now=max(before.now, now), watermark=now + 1)
         watermark = before.watermark
-        if all(name in newest for name in self._timed) and self._timed:
-            watermark = max(watermark, min(newest[name] for name in self._timed) - self._lateness)
+        if self._timed and all(name in newest for name in self._timed):
+            oldest = min([newest[name] for name in self._timed])
+            watermark = max(watermark, oldest - self._lateness)
         now = max([before.now, *newest.values()])
         if promised is not None:
             watermark = max(watermark, self._in_ticks(promised))
@@ -625,13 +641,7 @@ class Engine:
                 results[0] = concatenate([self._owed_results, results[0]])
             table = self._output.stage(results, clock)
         except BaseException:
-            self._broken = True
-            self._output.rollback()
-            for tree, mark in zip(self._trees, marks, strict=True):
-                tree.undo(mark)
-            if control is not None:
-                control.undo()
-            self._broken = False
+            self._go_back(marks)
             raise
         self._broken = True
         self._output.commit(
@@ -642,21 +652,71 @@ class Engine:
         if control is not None:
             control.commit(self._clock.now)
         self._owed_results = None
-        if self._first is None and any(len(each) for each in arrivals[0].values()):
-            births = [int(each.births[0]) for each in arrivals[0].values() if len(each)]
-            self._first = min(births) if min(births) > START else None
-        self._clock = clock
-        self._newest = newest
+        births = [int(each.births[0]) for each in arrivals[0].values() if len(each)]
         self._place += taken.places
         self._started = self._started or any(
             len(taken.rows[name]) for name in self._timed if name in taken.rows
         )
         self._counters.count(taken, len(table))
-        rows = sum(map(len, taken.rows.values()))
+        self._conclude(
+            clock, newest, min(births, default=START), sum(map(len, taken.rows.values()))
+        )
+        return table
+
+    def _push_whole(self, whole: WholePush, batches: Mapping[str, Any]) -> pa.Table | None:
+        """The same for plain batches, in few calls; None if this push is not for it."""
+        (tree,) = self._trees
+        if tree.in_one_call() is None or not whole.look(batches, self._clock.watermark):
+            return None
+        newest = dict(self._newest)
+        for source, instant in whole.newest().items():
+            newest[source] = max(instant, newest.get(source, instant))
+        clock = self._advanced(newest, None, None)
+        compiled = whole.get_ready(tree, clock.watermark)
+        if compiled is None or self._owed_results is not None:
+            return None
+        marks = tree.marks()
+        began = Stopwatch.clock()
+        try:
+            self._broken = True
+            whole.append()
+            self._broken = False
+            seconds = Stopwatch.clock() - began
+            results = whole.join(tree, compiled, seconds, self._output.keeps)
+            table = self._output.stage([results], clock)
+        except BaseException:
+            if not self._broken:
+                self._go_back([marks])
+            raise
+        self._broken = True
+        self._output.commit(clock.watermark)
+        tree.commit()
+        self._started = True
+        self._latest = whole.rows
+        self._counters.count_rows(whole.seen, table.num_rows)
+        self._conclude(clock, newest, whole.first, whole.rows)
+        whole.forget()
+        return table
+
+    def _go_back(self, marks: Sequence[Marks]) -> None:
+        """The push has failed: everything is as before it."""
+        self._broken = True
+        self._output.rollback()
+        for tree, mark in zip(self._trees, marks, strict=True):
+            tree.undo(mark)
+        if self._overload is not None:
+            self._overload.undo()
+        self._broken = False
+
+    def _conclude(self, clock: Clock, newest: dict[str, int], first: int, rows: int) -> None:
+        """A push of ``rows``, the first of them born at ``first``, is done: time moves on."""
+        if self._first is None and first > START:
+            self._first = first
+        self._clock = clock
+        self._newest = newest
         self._unswept += rows
         if rows == 0 or self._unswept > self._patience or clock.watermark > self._look_at:
             self._let_go()
-        return table
 
     def _join(
         self,
@@ -699,8 +759,8 @@ class Engine:
     def _let_go(self) -> None:
         """Drop what the watermark has passed, pack what is sparse, forget values nobody has.
 
-        Answers do not depend on it. So pushes of few rows do it now and then: when a 32nd of what
-        is held has come, or a 32nd of the longest window has passed, or somebody looks.
+        Answers do not depend on it. So pushes of few rows do it now and then: when a 16th of what
+        is held has come, or a 16th of the longest window has passed, or somebody looks.
         """
         before = self._clock.watermark
         self._unswept = 0
@@ -721,12 +781,13 @@ class Engine:
                     self._output.renumber(alias, *renumbered)
             for state in tree.kept:
                 state.expire(control.keep_all_from(before) if control and owing else before, lull)
+            tree.note_expired(before)
             for number, interner in interners.items():
                 self._sweep(interner, tree, wiring, number)
         leaves = [leaf for tree in self._trees for leaf in tree.leaves.values()]
-        self._patience = sum(len(leaf.rows) for leaf in leaves) >> 5
+        self._patience = sum(len(leaf.rows) for leaf in leaves) >> 4
         spans = [leaf.span for leaf in leaves if leaf.span < FOREVER]
-        self._look_at = self._clock.watermark + (max(spans, default=0) >> 5)
+        self._look_at = self._clock.watermark + (max(spans, default=0) >> 4)
 
     def _catch_up(self) -> None:
         """Let go of what has passed if there may be any: somebody looks."""

@@ -48,7 +48,7 @@ class Batches:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class Source:
     """What the query needs of one source."""
 
     name: str
@@ -65,9 +65,8 @@ class Reader(Protocol):
     needed: tuple[str, ...]
     """The columns that it reads."""
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether their addresses will do."""
+    is_plain: bool
+    """Whether their addresses will do."""
 
 
 class Intake:
@@ -97,7 +96,7 @@ class Intake:
                 f"push takes a dict of stream name to batch, not {type(batches).__name__}"
             )
         taken = Batches({}, {}, {}, {}, {}, 0)
-        found: dict[str, tuple[_Source, Batch]] = {}
+        found: dict[str, tuple[Source, Batch]] = {}
         for name, batch in batches.items():
             source = self.sources.get(name)
             if source is None:
@@ -119,7 +118,7 @@ class Intake:
         return taken
 
     def _by_event_time(
-        self, source: _Source, batch: Batch, watermark: int | None, taken: Batches
+        self, source: Source, batch: Batch, watermark: int | None, taken: Batches
     ) -> None:
         plain = self._plainly(source, batch, watermark)
         if plain is not None:
@@ -151,7 +150,7 @@ class Intake:
             taken.newest[source.name] = int(times[-1])
         taken.rows[source.name] = SourceRows(times, _arranged(columns, order))
 
-    def _plainly(self, source: _Source, batch: Batch, watermark: int | None) -> SourceRows | None:
+    def _plainly(self, source: Source, batch: Batch, watermark: int | None) -> SourceRows | None:
         """The rows of a batch that is plain, if there are any."""
         if not len(batch) or not all(reader.is_plain for reader in self._readers[source.name]):
             return None
@@ -160,15 +159,19 @@ class Intake:
             if len(parts) > 1:
                 return None
             (batch,) = parts
+        plain = self.plain_batches(source, batch)
+        found = None if plain is None else plain.look(batch, watermark)
+        return None if found is None else SourceRows(found[0], {}, PlainColumns(found[1], batch))
+
+    def plain_batches(self, source: Source, batch: pa.RecordBatch) -> PlainBatches | None:
+        """Who looks whether batches like this one are plain, unless none can be."""
         known = self._plain.get(source.name)
         if known is None or not (known[0] is batch.schema or known[0].equals(batch.schema)):
             known = (batch.schema, self._plain_batches(source, batch))
             self._plain[source.name] = known
-        found = None if known[1] is None else known[1].look(batch, watermark)
-        return None if found is None else SourceRows(found[0], {}, PlainColumns(found[1], batch))
+        return known[1]
 
-    def _plain_batches(self, source: _Source, batch: Batch) -> PlainBatches | None:
-        """Who looks whether batches like this one are plain, unless none can be."""
+    def _plain_batches(self, source: Source, batch: Batch) -> PlainBatches | None:
         time = source.event_time
         for name, _, cast_to in self._layout(source, batch):
             type_ = source.schema.field(name).type
@@ -185,7 +188,7 @@ class Intake:
             return None
         return PlainBatches(batch.schema, source.columns, time, ticks, FARTHEST)
 
-    def _by_arrival(self, ordered: list[tuple[_Source, Batch]], place: int, taken: Batches) -> None:
+    def _by_arrival(self, ordered: list[tuple[Source, Batch]], place: int, taken: Batches) -> None:
         moving = [(s, b) for s, b in ordered if not s.is_static and len(b)]
         with_arrival = [ARRIVAL in b.schema.names for _, b in moving]
         if any(with_arrival) and not all(with_arrival):
@@ -198,7 +201,7 @@ class Intake:
             )
         kinds: set[str] = set()
         sort_keys: list[Int64s] = []
-        kept: list[tuple[_Source, dict[str, pa.Array], Int64s | None]] = []
+        kept: list[tuple[Source, dict[str, pa.Array], Int64s | None]] = []
         for source, batch in ordered:
             columns = self._columns(source, batch)
             if source.is_static:
@@ -238,7 +241,7 @@ class Intake:
         taken.places = len(everyone)
 
     def _times(
-        self, source: _Source, columns: Mapping[str, pa.Array], taken: Batches
+        self, source: Source, columns: Mapping[str, pa.Array], taken: Batches
     ) -> tuple[Int64s, NDArray[np.bool_] | None, tuple[int, int, bool]]:
         """Event times in ticks, which rows have one (None: all), and a survey of the times."""
         name = source.event_time
@@ -272,7 +275,7 @@ class Intake:
         seen = (lowest * ticks, highest * ticks, rising)
         return times * ticks if ticks != 1 else np.array(times), keep, seen
 
-    def _columns(self, source: _Source, batch: Batch) -> dict[str, pa.Array]:
+    def _columns(self, source: Source, batch: Batch) -> dict[str, pa.Array]:
         """The columns that the query reads, in one piece and of the declared types."""
         layout = self._layouts.get(source.name)
         if layout is None or not (layout[0] is batch.schema or layout[0].equals(batch.schema)):
@@ -285,7 +288,7 @@ class Intake:
             columns[name] = column if expected is None else column.cast(expected)
         return columns
 
-    def _layout(self, source: _Source, batch: Batch) -> list[tuple[str, int, pa.DataType | None]]:
+    def _layout(self, source: Source, batch: Batch) -> list[tuple[str, int, pa.DataType | None]]:
         """Name and position of each column that is read, and the type if it has to be cast."""
         layout = []
         for name in source.columns:
@@ -316,12 +319,12 @@ class Intake:
         return InputError(f"unknown stream {name!r}; the query reads: {known}{hint}")
 
 
-def _source_of(name: str, readers: Sequence[Reader]) -> _Source:
+def _source_of(name: str, readers: Sequence[Reader]) -> Source:
     stream = readers[0].stream
     columns = [column for reader in readers for column in reader.needed]
     if stream.event_time is not None:
         columns.append(stream.event_time)
-    return _Source(
+    return Source(
         name,
         stream.schema,
         stream.event_time,
@@ -365,14 +368,14 @@ def _is_text(type_: pa.DataType) -> bool:
     return bool(is_text)
 
 
-def _cast(source: _Source, column: pa.Array, type_: pa.DataType) -> pa.Array:
+def _cast(source: Source, column: pa.Array, type_: pa.DataType) -> pa.Array:
     try:
         return column.cast(type_)
     except pa.ArrowInvalid as problem:
         raise InputError(f"an event time of {source.name} is out of range: {problem}") from None
 
 
-def _arrival_numbers(source: _Source, batch: Batch) -> tuple[Int64s, str]:
+def _arrival_numbers(source: Source, batch: Batch) -> tuple[Int64s, str]:
     """The column ``arrival`` as integers, and what it counts."""
     if batch.schema.names.count(ARRIVAL) > 1:
         raise InputError(f"the batch of {source.name} has more than one column {ARRIVAL!r}")

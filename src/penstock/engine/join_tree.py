@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.engine.arrival import Arrival
 from penstock.engine.bookmark import Bookmark
 from penstock.engine.clock import END, START
-from penstock.engine.compiled_push import CompiledPush
+from penstock.engine.compiled_push import CompiledPush, Run
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
 from penstock.engine.edge import Edge, in_order, may_wait_for
@@ -82,6 +82,10 @@ class JoinTree:
         self._unhidden = 0
         self._hidden = START
         """What died before this instant is hidden from probes; later pushes go on from there."""
+        self._expired = START
+        """What died before this instant is gone."""
+        self._worth_hiding = min([leaf.span for leaf in leaves.values()], default=0) >> 5
+        """What dies in less time than that may be seen."""
         self.messages: list[Message] = []
         self.stopwatch = Stopwatch()
         self._inputs: list[Edge] = []
@@ -144,7 +148,7 @@ class JoinTree:
                 if state.streams not in self._carried:
                     state.make_room_to_complete()
             yield True
-            self._in_one_call(self._top)
+            self.in_one_call()
 
     def begin(self) -> None:
         """Take over: what is not carried over is missing from now on."""
@@ -411,10 +415,10 @@ class JoinTree:
         """Get ready for such a slice.
 
         What died before can be hidden from their probes. That shortens chains but costs a walk, so
-        small pushes do it only once for many rows. Rows that wait may be let in long after they
-        were born, and what they meet may be wanted by any row that is still to come; the same goes
-        for what is completed after a change of plan. Then only what died before ``watermark``,
-        too, is hidden.
+        it is done only once for many rows, and where time has passed since rows expired. Rows that
+        wait may be let in long after they were born, and what they meet may be wanted by any row
+        that is still to come; the same goes for what is completed after a change of plan. Then only
+        what died before ``watermark``, too, is hidden.
         """
         for operator in self.operators:
             operator.extent = last - first
@@ -426,12 +430,17 @@ class JoinTree:
             for state in self._kept:
                 state.rows.low = state.rows.tail
         self._unhidden += count
-        if self._unhidden >= _WORTH_HIDING:
+        passed = first - max(self._hidden, self._expired)
+        if self._unhidden >= _WORTH_HIDING and passed >= self._worth_hiding:
             self._hidden, self._unhidden = first, 0
             for leaf in self.leaves.values():
                 leaf.rows.hide_before(first)
             for state in self._kept:
                 state.hide()
+
+    def note_expired(self, before: int) -> None:
+        """All windows and states have let go of what died before then."""
+        self._expired = before
 
     @contextmanager
     def unhidden(self) -> Iterator[None]:
@@ -473,12 +482,10 @@ class JoinTree:
         if self._top is None:
             (stream,) = self.leaves
             return deltas.get(stream, self._nothing)
-        if self._complete_ahead(deltas):
-            compiled = self._in_one_call(self._top)
-            if compiled is not None and compiled.fits(deltas):
-                found = compiled.run(deltas, self.stopwatch)
-                self._let_in += compiled.let_in
-                return found or self._nothing
+        compiled = self.in_one_call()
+        if compiled is not None and all(delta.first >= 0 for delta in deltas.values()):
+            news = {alias: (delta.first, len(delta)) for alias, delta in deltas.items()}
+            return self.run_compiled(compiled, news)
         for missing in self.missing:
             missing.begin()
         run = _run if self.rationing is None else self.rationing.run
@@ -495,22 +502,17 @@ class JoinTree:
         self.stopwatch.lap(self.root.streams)
         return made
 
-    def _complete_ahead(self, deltas: Mapping[str, Composites]) -> bool:
-        """Complete what the new rows of windows are going to ask for; whether nobody else will.
+    def _complete_ahead(self, news: Mapping[str, Run]) -> None:
+        """Complete what the new rows of windows are going to ask for.
 
         What is completed comes to stand before the new rows of its state, like any old row.
         """
-        if not self.missing:
-            return True
-        if self._askers is None or self.rationing is not None:
-            return False
         for missing in self.missing:
             missing.begin()
-        for alias, step in self._askers:
-            delta = deltas.get(alias)
-            if delta is not None:
-                step.complete(delta.ids)
-        return True
+        for alias, step in self._askers or ():
+            if alias in news:
+                first, count = news[alias]
+                step.complete({alias: np.arange(first, first + count, dtype=np.int64)})
 
     def _find_askers(self) -> list[tuple[str, JoinStep]] | None:
         """Who asks incomplete states, if these are new rows of windows alone, as they come.
@@ -528,15 +530,28 @@ class JoinTree:
                 askers.append((edge.node.stream, step))
         return askers
 
-    def _in_one_call(self, top: JoinOperator) -> CompiledPush | None:
-        """What can make a push in one call, if the tree allows it as it is now."""
-        if self.rationing is not None:
+    def in_one_call(self) -> CompiledPush | None:
+        """What can work off the slice at hand in one call, if the tree is fit for it."""
+        if self.rationing is not None or self._askers is None:
             return None
         if self._compiled is not None and not self._compiled.is_current:
             self._forget_compiled()
-        if self._compiled is None and CompiledPush.can_be(self.edges, top):
+        top = self._top
+        if self._compiled is None and top is not None and CompiledPush.can_be(self.edges, top):
             self._compiled = CompiledPush(self.edges, top, self._inputs, self._counts)
-        return self._compiled
+        compiled = self._compiled
+        return compiled if compiled is not None and compiled.fits else None
+
+    def run_compiled(
+        self, compiled: CompiledPush, news: Mapping[str, Run], lasting: bool = True
+    ) -> Composites:
+        """The results of the slice at hand, for good or until the next one."""
+        if self.missing:
+            self._complete_ahead(news)
+            compiled = self.in_one_call() or compiled  # Another one, if a state has grown.
+        compiled.run(news, self.stopwatch)
+        self._let_in += compiled.let_in
+        return compiled.found(lasting) or self._nothing
 
     def _forget_compiled(self) -> None:
         """The tree is not what was written down."""
@@ -630,7 +645,7 @@ class JoinTree:
         for missing in self.missing:
             missing.state.missing = None
             missing.dispose()
-        self.missing = []
+        self.missing, self._askers = [], []
         self.spare.clear()
         self._has_given_up = True
         return thin
@@ -645,6 +660,8 @@ class JoinTree:
                 missing.dispose()
             else:
                 left.append(missing)
+        if len(left) < len(self.missing):
+            self._askers = self._find_askers()
         self.missing = left
         if not left:
             self._forget_bounds()

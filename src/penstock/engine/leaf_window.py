@@ -90,11 +90,13 @@ class LeafWindow(IndexedRows):
         self._partition = Partitions(self.rows, stream) if _is_partitioned(stream) else None
         self._chosen = self.rows.add_column(np.bool_) if by_rows else None
         self.needed = self._needed_columns(wiring)
-        self._plain_columns = self._plainly(wiring)
-        self._payload_rings = self.payload.rings
-        rings = [*self._key_columns, *(column.column for column in self._payload_rings)]
+        self.plain_columns = self._plainly(wiring)
+        """Columns that are taken in as they lie in a plain batch, if all can be."""
+        self.is_plain = self.plain_columns is not None
+        """Whether plain batches can be taken in by their addresses. No longer with a NULL."""
+        rings = [*self._key_columns, *(column.column for column in self.payload.rings)]
         self._plain_widths = np.array([self.rows.columns[c].itemsize for c in rings], np.int64)
-        self._append_plain = PlainAppend(self.rows, rings, self._indexes, self._span)
+        self.append_plain = PlainAppend(self.rows, rings, self._indexes, self._span)
         self._asleep: Asleep | None = None
 
     def _plainly(self, wiring: Wiring) -> tuple[str, ...] | None:
@@ -126,13 +128,6 @@ class LeafWindow(IndexedRows):
         if self._asleep is None:
             self._asleep = Asleep(self.rows)
         return self._asleep
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether plain batches can be taken in by their addresses."""
-        return self._plain_columns is not None and all(
-            ring.flags is None for ring in self._payload_rings
-        )
 
     def _needed_columns(self, wiring: Wiring) -> tuple[str, ...]:
         alias = self.stream.alias
@@ -238,9 +233,9 @@ class LeafWindow(IndexedRows):
         """
         count = len(source)
         if source.plain is not None:
-            assert self._plain_columns is not None
+            assert self.plain_columns is not None
             found = source.plain.addresses
-            addresses = np.array([found[name] for name in self._plain_columns], np.int64)
+            addresses = np.array([found[name] for name in self.plain_columns], np.int64)
             plain = (addresses, self._plain_widths, source.plain.batch)
             return Arrival(source.births, [], {}, None, None, plain)
         births, columns = source.births, source.columns
@@ -298,10 +293,12 @@ class LeafWindow(IndexedRows):
     def append(self, new: Arrival) -> Composites:
         """Add the rows of a push; the delta: those that may be in results."""
         rows, start, count = self.rows, self.rows.head, len(new)
-        rows.reserve(count, 0 if rows.has_room(count) else self._expected(new.births))
+        if count:
+            self.make_room(count, new.births[0], new.births[-1])
         stop = start + count
         if new.plain is not None:
-            deaths = self._append_plain(new.births, new.plain[0])
+            deaths = self._deaths(new.births)
+            self.append_plain(new.births, new.plain[0])
             return Composites.run(self.stream.alias, start, new.births, deaths)
         deaths = self._deaths(new.births)
         rows.put(BIRTH, start, new.births)
@@ -310,6 +307,7 @@ class LeafWindow(IndexedRows):
             rows.put(column, start, values)
         ids = np.arange(start, stop, dtype=np.int64)
         self.payload.append(start, new.payload)
+        self.is_plain = self.is_plain and all(ring.flags is None for ring in self.payload.rings)
         chosen = None if new.chosen is None else new.chosen + start
         if self._chosen is not None:
             flags = rows.columns[self._chosen]
@@ -340,16 +338,21 @@ class LeafWindow(IndexedRows):
         newest, oldest = rows.births[(rows.head - 1) & rows.mask], rows.births[0]
         return max(1.0, self._span / (int(newest) - int(oldest) + 1))
 
-    def _expected(self, births: Int64s) -> int:
-        """How many rows there will be when the window is full, if ``births`` go on as they do.
+    def make_room(self, count: int, first: int, last: int) -> None:
+        """For ``count`` more rows, the first and the last of which are born then."""
+        rows = self.rows
+        rows.reserve(count, 0 if rows.has_room(count) else self._expected(count, first, last))
+
+    def _expected(self, count: int, first: int, last: int) -> int:
+        """How many rows there will be when the window is full, if new ones go on as they do.
 
         Rows expire after a push, so those of a push come on top.
         """
-        rows, count = self.rows, len(births)
+        rows = self.rows
         if self._span is None:
             return 0
-        first = rows.births[rows.tail & rows.mask] if len(rows) else births[0]
-        elapsed = int(births[-1]) - int(first) + 1
+        oldest = rows.births[rows.tail & rows.mask] if len(rows) else first
+        elapsed = int(last) - int(oldest) + 1
         if not 0 < elapsed < self._span:
             return 0
         return (len(rows) + count) * self._span // elapsed + count

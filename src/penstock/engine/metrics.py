@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from penstock.engine.clock import START, Clock
@@ -28,15 +28,18 @@ class Counters:
         self.null_time = dict.fromkeys(sources, 0)
 
     def count(self, taken: Batches, results: int) -> None:
-        self.pushes += 1
-        self.results += results
-        for counts, new in (
-            (self.rows, taken.seen),
-            (self.late, taken.late),
-            (self.null_time, taken.null_time),
-        ):
+        """A push is done."""
+        self.count_rows(taken.seen, results)
+        for counts, new in ((self.late, taken.late), (self.null_time, taken.null_time)):
             for source, number in new.items():
                 counts[source] += number
+
+    def count_rows(self, seen: Mapping[str, int], results: int) -> None:
+        """A push is done, and every row of it was on time."""
+        self.pushes += 1
+        self.results += results
+        for source, number in seen.items():
+            self.rows[source] += number
 
 
 def measure(

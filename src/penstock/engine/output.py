@@ -21,6 +21,7 @@ from penstock.engine.difference import Difference
 from penstock.engine.held_results import HeldResults
 from penstock.engine.join_tree import JoinTree
 from penstock.engine.kernels import ring
+from penstock.engine.plain_answer import PlainAnswer
 from penstock.engine.projection import Projection
 from penstock.errors import InvariantBroken
 from penstock.query.join_graph import JoinGraph
@@ -33,6 +34,8 @@ class Output(Protocol):
 
     needs_history: bool
     """Whether it has to know all living results after a restart."""
+    keeps: bool
+    """Whether it keeps results, or what is made of them, beyond the push."""
 
     def stage(self, results: Sequence[Composites], clock: Clock) -> pa.Table:
         """The rows that leave, given the new results of each block."""
@@ -73,10 +76,15 @@ class _Table:
         self._schema = graph.schema
         self._empty = empty_table(self._schema)
         self._project = Projection([item.expression for item in graph.select], tree.leaves)
+        self._plainly = PlainAnswer.of(graph, tree.leaves)
 
     def __call__(self, results: Composites, instants: Int64s) -> pa.Table:
         if len(results) == 0:
             return self._empty
+        if self._plainly and results.table is not None and instants is results.births:
+            table = self._plainly(results.table, list(results.ids))
+            if table is not None:
+                return table
         order = ring.order_of(instants)
         if order is not None:
             results = Composites.undated(results.ids).pick(order)
@@ -87,6 +95,7 @@ class BornOutput:
     """ISTREAM of a join: nothing to remember."""
 
     needs_history = False
+    keeps = False
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._table = _Table(graph, tree)
@@ -115,6 +124,7 @@ class HeldOutput:
     """DSTREAM and RSTREAM of a join."""
 
     needs_history = True
+    keeps = True
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._table = _Table(graph, tree)
@@ -153,6 +163,7 @@ class DifferenceOutput:
     """EXCEPT."""
 
     needs_history = True
+    keeps = True
 
     def __init__(self, graph: JoinGraph, trees: Sequence[JoinTree]) -> None:
         self._table = _Table(graph, trees[0])
@@ -185,6 +196,7 @@ class GroupedOutput:
     """GROUP BY."""
 
     needs_history = True
+    keeps = True
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._by_rows = graph.by_rows

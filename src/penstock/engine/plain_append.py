@@ -35,26 +35,39 @@ class PlainAppend:
         self._generation = -1
         self._whole = 0
         """How many indexes lack no row. They remain whole, so their number tells which."""
+        self._filled: list[HashIndex] = []
+        """Those, in the order of the table."""
         self._code = np.empty(0, np.int64)
         self._hashes = np.empty(0, np.int64)
+        self.address = 0
+        """Where :attr:`code` lies."""
 
-    def __call__(self, births: Int64s, sources: Int64s) -> Int64s:
-        """Put in rows born at ``births``, with columns from the addresses ``sources``: deaths."""
+    def __call__(self, births: Int64s, sources: Int64s) -> None:
+        """Put in rows born at ``births``, with columns from the addresses ``sources``."""
         rows, start, count = self._rows, self._rows.head, len(births)
-        whole = [index for index in self._indexes.values() if index.stop == start]
-        if rows.generation != self._generation or len(whole) != self._whole:
-            self._write_down()
-            self._generation, self._whole = rows.generation, len(whole)
-        deaths = np.empty(count, np.int64)
         if len(self._hashes) < count:
             self._hashes = np.empty(count, np.int64)
-        wide = kernel.append(self._code, start, rows.tail, births, sources, deaths, self._hashes)
-        rows.head = start + count
-        for number, index in enumerate(whole):
-            index.stop = start + count
+        times = births.ctypes.data
+        wide = kernel.append(self.code, start, rows.tail, times, 1, count, sources, self._hashes)
+        self.done(count, wide)
+
+    @property
+    def code(self) -> Int64s:
+        """Where everything lies now."""
+        rows = self._rows
+        self._filled = [index for index in self._indexes.values() if index.stop == rows.head]
+        if rows.generation != self._generation or len(self._filled) != self._whole:
+            self._write_down()
+            self._generation, self._whole = rows.generation, len(self._filled)
+        return self._code
+
+    def done(self, count: int, wide: int) -> None:
+        """So many rows are in, by :attr:`code`, and these indexes have got wide keys."""
+        self._rows.head += count
+        for number, index in enumerate(self._filled):
+            index.stop = self._rows.head
             if wide >> number & 1:
                 index.narrow = False
-        return deaths
 
     def _write_down(self) -> None:
         rows = self._rows
@@ -68,3 +81,4 @@ class PlainAppend:
             code += (index.heads.ctypes.data, index.entries.ctypes.data, index.shift)
             code += (len(keys), *(key.position for key in keys))
         self._code = np.array(code, np.int64)
+        self.address = self._code.ctypes.data

@@ -26,6 +26,16 @@ from penstock.engine.kernels.lifespan import BEGINNING
 Int64s = NDArray[np.int64]
 
 _Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_RELEASES: dict[int, Any] = {}
+"""Arrow's functions that release a struct, by their addresses."""
+
+
+def release(function: int, address: int) -> None:
+    """Let go of the struct at ``address`` by the ``function`` that it names itself."""
+    known = _RELEASES.get(function)
+    if known is None:
+        known = _RELEASES[function] = _Release(function)
+    known(address)
 
 
 def plain_width(type_: pa.DataType) -> int | None:
@@ -42,16 +52,14 @@ class PlainBatches:
         self, schema: pa.Schema, columns: Sequence[str], time: str, ticks: int, farthest: int
     ) -> None:
         """``columns`` are wanted, among them the event times ``time``, which count ``ticks``."""
-        self._columns = tuple(columns)
-        self._time = self._columns.index(time)
-        self._ticks = ticks
-        self._farthest = farthest // ticks
-        self._positions = np.array([schema.get_field_index(c) for c in columns], np.int64)
-        self._widths = np.array([plain_width(schema.field(c).type) for c in columns], np.int64)
+        self.columns = tuple(columns)
+        self.time = self.columns.index(time)
+        self.ticks = ticks
+        self.farthest = farthest // ticks
+        self.positions = np.array([schema.get_field_index(c) for c in columns], np.int64)
+        self.widths = np.array([plain_width(schema.field(c).type) for c in columns], np.int64)
         self._struct = np.zeros(kernel.WORDS, np.int64)
         self._address = self._struct.ctypes.data
-        self._release: Any = None
-        self._release_at = 0
         self._found = np.zeros(len(columns), np.int64)
 
     def look(
@@ -61,25 +69,24 @@ class PlainBatches:
 
         ``batch`` has rows and the right schema; rows before ``earliest`` are late.
         """
-        births = np.empty(len(batch), np.int64)
         batch._export_to_c(self._address)
         try:
             is_plain = kernel.look(
                 self._struct,
-                self._positions,
-                self._widths,
-                self._time,
-                self._ticks,
-                self._farthest,
+                self.positions,
+                self.widths,
+                self.time,
+                self.ticks,
+                self.farthest,
                 BEGINNING if earliest is None else earliest,
+                len(batch),
                 self._found,
-                births,
             )
         finally:
-            release = self._struct.item(kernel.RELEASE)
-            if release != self._release_at:
-                self._release, self._release_at = _Release(release), release
-            self._release(self._address)
+            release(self._struct.item(kernel.RELEASE), self._address)
         if not is_plain:
             return None
-        return births, dict(zip(self._columns, self._found.tolist(), strict=True))
+        births = np.empty(len(batch), np.int64)
+        found = self._found.tolist()
+        kernel.births_of(found[self.time], self.ticks, births)
+        return births, dict(zip(self.columns, found, strict=True))

@@ -9,12 +9,12 @@ import sys
 
 # The worker daemon, started with `python -m`, has to choose its pyspark before anything loads it.
 if "penstock.spark.worker_daemon" not in sys.orig_argv:
+    from penstock.cells.placement import Placement, place
+    from penstock.cells.survey import Survey, survey
     from penstock.spark.arrow_types import arrow_schema
     from penstock.spark.cell_report import CellReport, cell_reports
     from penstock.spark.join import join, placement_of
-    from penstock.spark.placement import Placement, place
     from penstock.spark.session import check_session, session
-    from penstock.spark.survey import Survey, survey
 
 __all__ = [
     "CellReport",

@@ -17,11 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.cells.delivery import Delivery, from_chunk, to_chunk
+from penstock.cells.placement import Placement
+from penstock.cells.router import Router
 from penstock.engine.engine import Engine
 from penstock.query.join_graph import JoinGraph
-from penstock.spark.delivery import Delivery, from_chunk, to_chunk
-from penstock.spark.placement import Placement
-from penstock.spark.router import Router
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,10 @@ not repeat. With dropped ones that does no harm: a result leaves only in the bat
 last tuple. So under ``shed`` a delivery is pushed again within a part of the time of the batch, and
 other probes may be dropped this time; to make all of them would take many times as long as the
 batch may, at the very moment when time is short. What was lost is told by the entry, whoever has
-pushed the delivery since. With probes that were put off it would do harm: a
-result might have left already, or be thought to have. So a batch that leaves debt behind always
-writes a base, debt included, and nobody catches up across it. Behind the last such base nothing is
-owed at the end of any batch, so all that was owed has left, as it does when all probes are made.
+pushed the delivery since. With probes that were put off it would do harm: a result might have left
+already, or be thought to have. So a batch that leaves debt behind always writes a base, debt
+included, and nobody catches up across it. Behind the last such base nothing is owed at the end of
+any batch, so all that was owed has left, as it does when all probes are made.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.cells.delivery import Delivery
 from penstock.engine.plan_event import PlanEvent
 from penstock.errors import CheckpointError
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_report import Origin
 from penstock.spark.cell_store import CellStore, value_name
-from penstock.spark.delivery import Delivery
 from penstock.spark.plan_orders import PlanOrders, obey
 from penstock.telemetry.operator_batch import OperatorBatch, operator_batches
 

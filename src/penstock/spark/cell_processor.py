@@ -22,6 +22,8 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from penstock.cells.delivery import Delivery
+from penstock.cells.packing import NO_NEWS
 from penstock.engine.overload import Overload
 from penstock.errors import CheckpointError
 from penstock.spark import engine_cache
@@ -29,9 +31,7 @@ from penstock.spark.cell import CellSettings
 from penstock.spark.cell_history import CellHistory
 from penstock.spark.cell_report import CellReport
 from penstock.spark.cell_store import CellStore, FileValues, StateValues
-from penstock.spark.delivery import Delivery
 from penstock.spark.envelope import Envelope
-from penstock.spark.packing import NO_NEWS
 from penstock.spark.plan_orders import PlanOrders
 from penstock.spark.trigger_budget import seconds_until_due
 

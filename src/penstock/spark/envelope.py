@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
+from penstock.cells.delivery import from_chunk, to_chunk
 from penstock.spark.arrow_types import answer_schema
 from penstock.spark.cell_report import COLUMN, OBSERVED, CellReport
-from penstock.spark.delivery import from_chunk, to_chunk
 
 _ROWS = 1 << 17
 _CHUNK = "chunk"

@@ -14,8 +14,10 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
+from penstock.errors import PenstockError
 from penstock.job.job import Job
-from penstock.spark.session import session
+from penstock.spark.session import PROVIDER, session
+from penstock.spark.spark_mistake import blamed_on
 
 PACKAGES = "spark.jars.packages"
 CONNECTOR = "spark-sql-kafka-0-10"
@@ -33,7 +35,14 @@ def job_session(job: Job, log_level: str = "ERROR") -> SparkSession:
         settings[PACKAGES] = joined
     master = settings.pop("spark.master", None)
     settings.setdefault("spark.app.name", job.name)
-    return session(master, settings.pop("spark.app.name"), log_level, **settings)
+    spark = session(master, settings.pop("spark.app.name"), log_level, **settings)
+    try:
+        with blamed_on(f"{job.file or job.name}: spark"):
+            spark.conf.get(PROVIDER)  # Settings of SQL are looked at when the first is needed.
+    except PenstockError:
+        spark.stop()
+        raise
+    return spark
 
 
 def needed_packages(job: Job) -> list[str]:

@@ -6,7 +6,7 @@
     source B ─► route and pack ─┼─► union ─► by cell: one engine ─► results
     source C ─► route and pack ─┘
 
-Only packed rows are shuffled, a few for each cell and batch (:mod:`penstock.spark.packing`). On
+Only packed rows are shuffled, a few for each cell and batch (:mod:`penstock.cells.packing`). On
 streams the middle is a stateful operator that keeps the engine's state in Spark's checkpoints
 (:mod:`penstock.spark.cell_processor`); one micro-batch is one push, if it brings any row at all.
 On batch DataFrames it is a grouped map: everything is one push, then ``finish()``, so DSTREAM gives
@@ -20,13 +20,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.cells.delivery import Delivery, to_chunk
+from penstock.cells.packing import NO_NEWS, PACKED, Packer
+from penstock.cells.placement import HotValues, Placement, place
+from penstock.cells.value_hash import VERSION
 from penstock.engine.checkpoint import fingerprint as query_fingerprint
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
@@ -36,13 +40,9 @@ from penstock.spark.arrow_types import answer_schema, arrow_schema, check_type
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_keys import cell_keys
 from penstock.spark.cell_processor import CellProcessor
-from penstock.spark.delivery import Delivery, to_chunk
 from penstock.spark.envelope import Envelope
-from penstock.spark.packing import NO_NEWS, PACKED, Packer
-from penstock.spark.placement import Placement, place
 from penstock.spark.session import check_session
 from penstock.spark.trigger_budget import with_budget
-from penstock.spark.value_hash import VERSION
 
 _DELAY = "spark.watermarkDelayMs"
 
@@ -56,7 +56,7 @@ def join(
     plan: str = "auto",
     lateness: Any = None,
     rates: Mapping[str, float] | None = None,
-    hot: Mapping[str, Sequence[Any]] | None = None,
+    hot: HotValues | None = None,
     state_folder: str | os.PathLike[str] | None = None,
     orders: str | os.PathLike[str] | None = None,
     trigger: float | None = None,
@@ -72,7 +72,8 @@ def join(
     events may be, for all sources or as a dict by source; by default each source has the delay of
     its ``withWatermark``. ``rates``, tuples per time unit by source, tell which streams are costly
     to send to several cells. ``hot`` has values of a join column that make up much of a stream,
-    ``{"A.x": [17, 4]}``: each is spread over cells of its own. :func:`penstock.spark.survey` finds
+    ``{"A.x": [17, 4]}``: each is spread over cells of its own; see
+    :func:`penstock.cells.placement.place` for a better way. :func:`penstock.spark.survey` finds
     both in a sample. ``state_folder`` is where cells keep their windows as files, best
     beside the checkpoint: a folder that every host of the cluster sees under this name. It makes
     batches cheaper. Without one, windows are kept in Spark's state store. ``orders`` is a file that
@@ -135,7 +136,7 @@ def placement_of(
     spark: SparkSession,
     cells: int | Literal["auto"] = "auto",
     rates: Mapping[str, float] | None = None,
-    hot: Mapping[str, Sequence[Any]] | None = None,
+    hot: HotValues | None = None,
 ) -> Placement:
     """The grid of cells that :func:`join` uses; ``describe()`` puts it into words."""
     if cells == "auto":

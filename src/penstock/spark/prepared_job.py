@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.cells.placement import Placement
 from penstock.engine.engine import Engine
 from penstock.errors import OptionError
 from penstock.job.job import Job
@@ -20,7 +21,6 @@ from penstock.query.parse import parse
 from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.checkpoint_owner import CheckpointOwner
 from penstock.spark.join import join, placement_of
-from penstock.spark.placement import Placement
 from penstock.spark.plan_orders import orders_file
 from penstock.spark.sources import read_source
 from penstock.spark.spark_mistake import blamed_on

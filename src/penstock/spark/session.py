@@ -12,9 +12,8 @@ work on rows is done elsewhere, and what is left for Java is long code that runs
 batch. Without that, most of its CPU seconds go into compiling it again, and better. It may also
 load Spark's classes without collecting garbage each time there are more of them, starts with a
 small heap, which grows as it has to, and takes its classes from an archive if there is one
-(:mod:`penstock.spark.class_archive`). And local files have no second file with checksums beside
-them: for each file that Hadoop creates, these included, Java starts a process (``chmod``), ten in a
-micro-batch.
+(:mod:`penstock.spark.class_archive`). And local files are written without a second file and a
+process for each (:mod:`penstock.spark.local_files`).
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from penstock.errors import OptionError
 from penstock.spark import process_tree
 from penstock.spark.class_archive import archive_options
 from penstock.spark.java import find_java
+from penstock.spark.local_files import set_up_local_files
 from penstock.spark.worker_python import worker_python
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -111,16 +111,8 @@ def session(
         spark = builder.master(master).getOrCreate()
     spark.sparkContext.setLogLevel(log_level)
     if master.startswith("local"):
-        _without_checksums(spark)
+        set_up_local_files(spark)
     return spark
-
-
-def _without_checksums(spark: SparkSession) -> None:
-    """Let Hadoop write local files as they are. Checksums that are there already are checked."""
-    java = spark.sparkContext._jvm
-    if java is not None:  # None: the session is on a server.
-        hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-        java.org.apache.hadoop.fs.FileSystem.getLocal(hadoop).setWriteChecksum(False)
 
 
 @contextmanager

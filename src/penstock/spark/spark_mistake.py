@@ -25,9 +25,11 @@ _PYTHON = re.compile(
     r"^(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*(?:Error|Exception|Broken))(?:: (.+))?$", re.M
 )
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?(\w+): (.+)$", re.M)
+_JAVA = "\n\nJVM stacktrace:\n"
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
 _NAMED = re.compile(r"\[([A-Z_.0-9]+)\] ")
 _PACKAGE = re.compile(r"^(?:[a-z]\w*\.)+(?=\w+: )")
+_STAGE = re.compile(r"^Job aborted due to stage failure: Task .*?\(TID \d+\) \(.*?\): ")
 _CONDITION = re.compile(r"^\[[A-Z_.0-9]+\] ")
 
 
@@ -63,14 +65,12 @@ def one_line(error: BaseException) -> str:
     ours = own_error(error)
     if ours is not None:
         return str(ours)
-    for pattern in (_PYTHON, _CAUSE):
-        found = pattern.findall(text)
-        if found:
-            name, message = found[-1]
-            return _tidy(f"{name}: {message}" if message else name)
-    first = _first_line(error)
-    root = _first_line(_root_cause(error))
-    root = _PACKAGE.sub("", root)
+    told, _, _ = text.partition(_JAVA)
+    found = _PYTHON.findall(told) or _CAUSE.findall(text)
+    if found:
+        name, message = found[-1]
+        return _tidy(f"{name}: {_CONDITION.sub('', message)}" if message else name)
+    first, root = _first_line(error), _first_line(_root_cause(error))
     return first if root in first else f"{first.rstrip('.')}: {root}"
 
 
@@ -95,5 +95,6 @@ def _first_line(error: BaseException) -> str:
 
 
 def _tidy(line: str) -> str:
-    line = _STATE.sub("", _CONDITION.sub("", line)).strip().rstrip(";").strip()
+    line = _PACKAGE.sub("", _STAGE.sub("", _STATE.sub("", _CONDITION.sub("", line))))
+    line = line.strip().rstrip(";").strip()
     return line if len(line) <= 400 else f"{line[:399]}…"

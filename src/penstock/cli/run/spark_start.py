@@ -32,6 +32,8 @@ SPARK_PACKAGES = (
 """Modules that the join on Spark needs, and the packages that they come in."""
 
 _MISSING = re.compile(r"unresolved dependency: ([^\s:]+)")
+_JAVA_OPTION = ("Invalid ", "Unrecognized ", "Conflicting ")
+"""How Java begins to say what is wrong with its options, before it says that it does not start."""
 _STDERR = 2
 
 
@@ -167,6 +169,7 @@ def _refused(error: Exception, log: SparkLog) -> Exception:
             "is the version right, and can this machine reach a Maven repository?"
         )
     lines = [line for line in (said or str(error)).splitlines() if line.strip()]
-    reasons = [line for line in lines if "Error" in line or "Exception" in line]
+    reasons = [line for line in lines if line.startswith(_JAVA_OPTION)]
+    reasons += [line for line in lines if "Error" in line or "Exception" in line]
     reason = (reasons or lines or [type(error).__name__])[0].strip()
     return PenstockError(f"Spark does not start: {reason}; penstock doctor looks for the cause")

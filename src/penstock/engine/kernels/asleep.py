@@ -12,8 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from penstock.engine.kernels.prefetch import prefetch
-from penstock.engine.kernels.probe import GROUP, filter_keys, locate
+from penstock.engine.kernels.probe import GROUP, filter_keys, locate, walk_on
 
 Int64s = NDArray[np.int64]
 Uint32s = NDArray[np.uint32]
@@ -64,11 +63,7 @@ def wake(
                         asleep[slot] = 0
                         out[np.uint64(count)] = s
                         count += 1
-                older = s - (entry >> 32)
-                prefetch(entries, np.uint64(max(older, tail) & mask))
-                active[0, staying] = asked
-                active[1, staying] = older
-                staying += np.uint64(older >= tail)
+                staying = walk_on(asked, s, entry, False, entries, tail, mask, active, staying)
             walking = staying
     return count
 
@@ -114,11 +109,7 @@ def sort_out(
                 equal = (np.int32(entry) == np.int32(asked)) & (s >= tail)
                 if equal:
                     asleep[np.uint64(rows[np.uint64(asked >> 32)] & beds)] = 0
-                older = s - (entry >> 32)
-                prefetch(entries, np.uint64(max(older, tail) & mask))
-                active[0, staying] = asked
-                active[1, staying] = older
-                staying += np.uint64((not equal) & (older >= tail))
+                staying = walk_on(asked, s, entry, equal, entries, tail, mask, active, staying)
             walking = staying
     count = np.uint64(0)
     for i in range(n):

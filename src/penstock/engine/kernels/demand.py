@@ -11,8 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from penstock.engine.kernels.prefetch import prefetch
-from penstock.engine.kernels.probe import GROUP, filter_keys, locate
+from penstock.engine.kernels.probe import GROUP, filter_keys, locate, walk_on
 
 Int64s = NDArray[np.int64]
 Uint32s = NDArray[np.uint32]
@@ -62,11 +61,7 @@ def exists(
                 at = np.uint64(asked >> 32)
                 found[at] |= equal
                 count += np.uint64(equal)
-                older = s - (entry >> 32)
-                prefetch(entries, np.uint64(max(older, tail) & mask))
-                active[0, staying] = asked
-                active[1, staying] = older
-                staying += np.uint64((not equal) & (older >= tail))
+                staying = walk_on(asked, s, entry, equal, entries, tail, mask, active, staying)
             walking = staying
     return int(count)
 

@@ -86,6 +86,29 @@ def locate(
 
 
 @njit(cache=True)
+def walk_on(
+    asked: int,
+    s: int,
+    entry: int,
+    is_over: bool,
+    entries: Int64s,
+    tail: int,
+    mask: int,
+    active: NDArray[np.int64],
+    staying: np.uint64,
+) -> np.uint64:
+    """Go on from row ``s`` to the next older one, unless there is none or the walk ``is_over``.
+
+    ``staying`` walks go on already; how many do with this one.
+    """
+    older = s - (entry >> 32)
+    prefetch(entries, np.uint64(max(older, tail) & mask))
+    active[0, staying] = asked
+    active[1, staying] = older
+    return staying + np.uint64((not is_over) & (older >= tail))
+
+
+@njit(cache=True)
 def probe(
     keys: Int64s,
     births: Int64s,
@@ -138,11 +161,7 @@ def probe(
                 count += np.uint64(
                     (np.int32(entry) == np.int32(asked)) & (np.uint64(s - tail) < seen) & (b <= d)
                 )
-                older = s - (entry >> 32)
-                prefetch(entries, np.uint64(max(older, tail) & mask))
-                active[0, staying] = asked
-                active[1, staying] = older
-                staying += np.uint64(older >= tail)
+                staying = walk_on(asked, s, entry, False, entries, tail, mask, active, staying)
             walking = staying
     return int(count)
 
@@ -186,11 +205,7 @@ def probe_keys(
                 count += np.uint64(
                     (np.int32(entry) == np.int32(asked)) & (np.uint64(s - tail) < seen)
                 )
-                older = s - (entry >> 32)
-                prefetch(entries, np.uint64(max(older, tail) & mask))
-                active[0, staying] = asked
-                active[1, staying] = older
-                staying += np.uint64(older >= tail)
+                staying = walk_on(asked, s, entry, False, entries, tail, mask, active, staying)
             walking = staying
     return int(count)
 

@@ -136,7 +136,9 @@ def survey(values: Int64s) -> tuple[int, int, bool]:
 
 
 @njit(cache=True)
-def _sort(values: Int64s, lowest: int, bits: int, passes: int, order: NDArray[np.int64]) -> None:
+def sort_by_digits(
+    values: Int64s, lowest: int, bits: int, passes: int, order: NDArray[np.int64]
+) -> None:
     """Fill ``order[passes % 2]`` with the stable order of ``values``, digit by digit of ``bits``.
 
     ``order`` is two rows of as many numbers as there are values.
@@ -162,7 +164,8 @@ def _sort(values: Int64s, lowest: int, bits: int, passes: int, order: NDArray[np
             ends[bucket] += 1
 
 
-_DIGIT = 9
+DIGIT = 9
+"""Bits that are sorted by at once."""
 _FEW = 200
 
 
@@ -179,10 +182,10 @@ def order_of(values: Int64s) -> Int64s | None:
     if rising:
         return None
     bits = (highest - lowest).bit_length()
-    if n < _FEW or bits > 4 * _DIGIT:
+    if n < _FEW or bits > 4 * DIGIT:
         return np.argsort(values, kind="stable")
-    passes = -(-bits // _DIGIT)
+    passes = -(-bits // DIGIT)
     order = np.empty((2, n), np.int64)
-    _sort(values, lowest, -(-bits // passes), passes, order)
+    sort_by_digits(values, lowest, -(-bits // passes), passes, order)
     in_order: Int64s = order[passes % 2]
     return in_order

@@ -35,38 +35,49 @@ def _put(values: AnyColumn, ring: AnyColumn, first: int) -> None:
     ring[: values.shape[0] - before] = values[before:]
 
 
+@njit(cache=True, inline="always")
+def _live(times: Int64s, ticks: int, span: int, births: Int64s, deaths: Int64s, slot: int) -> None:
+    """Write down when rows are born and die, the first of ``times`` for row ``slot``."""
+    for i in range(times.shape[0]):
+        birth = times[np.uint64(i)] * ticks
+        births[np.uint64(slot + i)] = birth
+        deaths[np.uint64(slot + i)] = death_after(birth, span) if span >= 0 else FOREVER
+
+
 @njit(cache=True)
 def append(
     code: Int64s,
     start: int,
     tail: int,
-    births: Int64s,
+    times: int,
+    ticks: int,
+    count: int,
     sources: Int64s,
-    deaths: Int64s,
     hashes: Int64s,
 ) -> int:
-    """Put rows in from ``start`` on: ``births``, and columns from the addresses ``sources``.
+    """Put ``count`` rows in from ``start`` on, with columns from the addresses ``sources``.
 
-    Fills ``deaths``. ``hashes`` is working space for as many numbers as there are rows. The answer
-    has bit ``i`` set if a key of index ``i`` is wide.
+    They are born at the times at the address ``times``, which count ``ticks``. ``hashes`` is
+    working space for as many numbers as there are rows. The answer has bit ``i`` set if a key of
+    index ``i`` is wide.
     """
-    count = births.shape[0]
     mask, span = code[MASK], code[SPAN]
-    for i in range(count):
-        birth = births[np.uint64(i)]
-        deaths[np.uint64(i)] = death_after(birth, span) if span >= 0 else FOREVER
-    _put(births, int64s(code[BIRTHS], mask + 1), start & mask)
-    _put(deaths, int64s(code[DEATHS], mask + 1), start & mask)
+    slot = start & mask
+    before = min(count, mask + 1 - slot)
+    births, deaths = int64s(code[BIRTHS], mask + 1), int64s(code[DEATHS], mask + 1)
+    instants = int64s(times, count)
+    _live(instants[:before], ticks, span, births, deaths, slot)
+    _live(instants[before:], ticks, span, births, deaths, 0)
     at = FIRST
     for column in range(code[COLUMNS]):
         width = code[at + 1]
         if width == 8:
-            _put(int64s(sources[column], count), int64s(code[at], mask + 1), start & mask)
+            _put(int64s(sources[column], count), int64s(code[at], mask + 1), slot)
         else:
             _put(
                 bytes_at(sources[column], width * count),
                 bytes_at(code[at], width * (mask + 1)),
-                width * (start & mask),
+                width * slot,
             )
         at += COLUMN
     wide = 0
@@ -87,3 +98,38 @@ def append(
         if not insert(heads, entries, shift, mask, tail, start, values):
             wide |= 1 << index
     return wide
+
+
+CODE, SIZE, START, TAIL, COUNT, TIME, TICKS, FOUND, PICKS, SOURCES, WIDE = range(11)
+WINDOW = 11
+
+
+@njit(cache=True)
+def append_all(windows: NDArray[np.int64], hashes: Int64s) -> None:
+    """:func:`append` to each window, which has a row of the numbers named above.
+
+    ``FOUND`` is where the addresses of the columns of its source lie, and ``TIME`` of them is that
+    of the event times. ``PICKS`` is where it says which of them the window has, in its order, and
+    ``SOURCES`` is room for these. A window with a ``COUNT`` of 0 gets nothing. ``WIDE`` is filled.
+    """
+    for i in range(windows.shape[0]):
+        window = windows[i]
+        if window[COUNT] == 0:
+            continue
+        code = int64s(window[CODE], window[SIZE])
+        columns = code[COLUMNS]
+        picks, sources = int64s(window[PICKS], columns), int64s(window[SOURCES], columns)
+        found = int64s(window[FOUND], window[TIME] + 1)
+        times = found[window[TIME]]
+        for column in range(columns):
+            sources[column] = int64s(window[FOUND] + 8 * picks[column], 1)[0]
+        window[WIDE] = append(
+            code,
+            window[START],
+            window[TAIL],
+            times,
+            window[TICKS],
+            window[COUNT],
+            sources,
+            hashes,
+        )

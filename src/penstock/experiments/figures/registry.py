@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from penstock.errors import OptionError
-from penstock.experiments.figures import jaqpot, jisc, jit, jtree, together
+from penstock.experiments.figures import cluster, jaqpot, jisc, jit, jtree, scale, together
 from penstock.experiments.lab.experiment import Experiment
 
 EXPERIMENTS: Sequence[Experiment] = (
@@ -16,18 +16,24 @@ EXPERIMENTS: Sequence[Experiment] = (
     *jisc.EXPERIMENTS,
     *jaqpot.EXPERIMENTS,
     *together.EXPERIMENTS,
+    *scale.EXPERIMENTS,
+    *cluster.EXPERIMENTS,
 )
 
 
 def find(names: str, known: Sequence[Experiment] = EXPERIMENTS) -> list[Experiment]:
-    """``all``, or names and patterns between commas: ``jit-10,jtree-*``."""
+    """``all``, or names, what names begin with, and patterns: ``jit-10,scale,jtree-1*``."""
     if names == "all":
         return list(known)
     wanted = [each.strip() for each in names.split(",")]
     for name in wanted:
-        if not any(fnmatchcase(each.name, name) for each in known):
+        if not any(_is_meant(each.name, name) for each in known):
             raise OptionError(_unknown(name, [each.name for each in known]))
-    return [each for each in known if any(fnmatchcase(each.name, name) for name in wanted)]
+    return [each for each in known if any(_is_meant(each.name, name) for name in wanted)]
+
+
+def _is_meant(name: str, wanted: str) -> bool:
+    return fnmatchcase(name, wanted) or name.startswith(f"{wanted}-")
 
 
 def _unknown(name: str, known: list[str]) -> str:

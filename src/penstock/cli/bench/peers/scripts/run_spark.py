@@ -38,6 +38,7 @@ def join(order):
             "window": order["window"],
             "heap": f"{order['memory'] >> 21}m",
             "by_batch": False,
+            "rehearsal": None,
             "work": str(work),
             "folder": os.path.dirname(streams[order["sequence"][0]]["file"]),
         }

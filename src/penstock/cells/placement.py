@@ -21,7 +21,9 @@ its value, or to that of all ordinary values; a tuple without one goes to all gr
 one value in the class, so it is formed in one grid, and by the argument above in one cell of it.
 Hot is who has the hash of a hot value; if an ordinary value has it too, it is treated as hot on all
 sides, which is as right. Values of one class can be hot, as in most streams; the paper has a grid
-for every combination over several classes.
+for every combination over several classes. If it is known what share of each stream has a hot
+value, its grid is cut for just these tuples, and all grids divide the cells that there are
+(:mod:`penstock.cells.division`); otherwise each grid is as large and cut as if everything were hot.
 
 What results depend on limits what may be cut:
 
@@ -50,15 +52,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.cells.division import Uncut, divide
+from penstock.cells.shares import best_shares, replication
+from penstock.cells.value_hash import value_hashes
 from penstock.engine.wiring import wire
 from penstock.errors import InputError, OptionError
 from penstock.query.expression import Column, Expression, streams_of
 from penstock.query.join_graph import JoinGraph, Rows
-from penstock.spark.shares import best_shares, replication
-from penstock.spark.value_hash import value_hashes
 
 MOST_HOT = 16
 """No more values than this are hot: each has cells of its own."""
+
+HotValues = Mapping[str, Sequence[Any] | Mapping[Any, Mapping[str, float]]]
+"""By column: values, or values with the share of each source's tuples that has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +169,22 @@ def place(
     query: JoinGraph,
     cells: int,
     rates: Mapping[str, float] | None = None,
-    hot: Mapping[str, Sequence[Any]] | None = None,
+    hot: HotValues | None = None,
 ) -> Placement:
     """The grid of at most ``cells`` cells with the least load, for ``rates`` by source.
 
     ``hot`` has the hot values of a column that streams are joined by: ``{"A.x": [17, 4]}``. Each of
-    them gets a grid of at most ``cells`` more.
+    them gets a grid of at most ``cells`` more. With what share of each source has the value,
+    ``{"A.x": {17: {"A": 0.2}, 4: {"A": 0.1, "B": 0.1}}}``, there are at most ``cells`` in all (and
+    one for each value), so divided that none is much fuller than others.
     """
     if isinstance(cells, bool) or not isinstance(cells, int) or cells < 1:
         raise OptionError(f"cells is a number of 1 or more, or 'auto', not {cells!r}")
     unknown = set(rates or {}) - set(query.sources)
     if unknown:
         raise OptionError(f"rates are given for {min(unknown)!r}, which the query does not read")
+    if not any((rates or {}).values()):
+        rates = None  # Of an empty sample: nothing is known.
     loads = {
         s.alias: 0.0 if s.is_static else float((rates or {}).get(s.source, 1.0))
         for block in query.blocks
@@ -184,12 +194,11 @@ def place(
     candidates = _candidates(query) if reason is None else []
     hot_class, values = _hot_values(query, hot or {})
     if reason is None and cells > 1:
-        cut = _cut(candidates, loads, cells)
+        cut, spread = _grids(query, candidates, loads, cells, hot_class, values)
         grids = []
         first = math.prod(d.share for d in cut)
-        rest = [c for c in candidates if c.columns != hot_class]
-        for value, number in values.items():
-            grids.append(HotGrid(value, number, first, _cut(rest, loads, cells)))
+        for value, dimensions in zip(values, spread, strict=True):
+            grids.append(HotGrid(value.name, value.hash, first, dimensions))
             first += grids[-1].cells
         if cut or grids:
             replicas = _replicas(query, cut)
@@ -208,11 +217,47 @@ def joined_columns(query: JoinGraph) -> list[Mapping[str, Expression]]:
     return [candidate.columns for candidate in _candidates(query) if candidate.columns]
 
 
-def _cut(
-    candidates: Sequence[Dimension], loads: Mapping[str, float], cells: int
-) -> tuple[Dimension, ...]:
-    """The dimensions of the grid with the least load, without those that are not cut."""
-    shares = best_shares([candidate.owners for candidate in candidates], loads, cells)
+@dataclass(frozen=True, slots=True)
+class _HotValue:
+    name: str
+    hash: int
+    shares: Mapping[str, float] | None
+    """By source, what share of its tuples has the value; None if that is not known."""
+
+
+def _grids(
+    query: JoinGraph,
+    candidates: Sequence[Dimension],
+    loads: Mapping[str, float],
+    cells: int,
+    hot_class: Mapping[str, Expression],
+    values: Sequence[_HotValue],
+) -> tuple[tuple[Dimension, ...], list[tuple[Dimension, ...]]]:
+    """The dimensions of the grid of ordinary values, and of that of each hot one."""
+    rest = [c for c in candidates if c.columns != hot_class]
+    if any(value.shares is None for value in values) or not values:
+        cut = _cut(candidates, best_shares(_owners(candidates), loads, cells))
+        alike = _cut(rest, best_shares(_owners(rest), loads, cells)) if values else ()
+        return cut, [alike] * len(values)
+    sources = {s.alias: s.source for s in query.streams}
+    usual = dict(loads)
+    uncut = []
+    for value in values:
+        own = dict(loads)
+        for alias in hot_class:
+            own[alias] = loads[alias] * (value.shares or {}).get(sources[alias], 0.0)
+            usual[alias] = max(0.0, usual[alias] - own[alias])
+        uncut.append(Uncut(_owners(rest), own))
+    first, *others = divide([Uncut(_owners(candidates), usual), *uncut], cells)
+    return _cut(candidates, first), [_cut(rest, shares) for shares in others]
+
+
+def _owners(candidates: Sequence[Dimension]) -> list[frozenset[str]]:
+    return [candidate.owners for candidate in candidates]
+
+
+def _cut(candidates: Sequence[Dimension], shares: Sequence[int]) -> tuple[Dimension, ...]:
+    """The dimensions that are cut."""
     return tuple(
         Dimension(share, candidate.columns, candidate.random, candidate.with_null)
         for share, candidate in zip(shares, candidates, strict=True)
@@ -221,11 +266,11 @@ def _cut(
 
 
 def _hot_values(
-    query: JoinGraph, hot: Mapping[str, Sequence[Any]]
-) -> tuple[Mapping[str, Expression], dict[str, int]]:
-    """The class that has hot values, and the hash of each value."""
+    query: JoinGraph, hot: HotValues
+) -> tuple[Mapping[str, Expression], list[_HotValue]]:
+    """The class that has hot values, and the values."""
     chosen: Mapping[str, Expression] = {}
-    values: dict[str, int] = {}
+    values: dict[int, _HotValue] = {}
     classes = joined_columns(query) if hot else []
     for name, given in hot.items():
         found = [c for c in classes if any(str(e) == name for e in c.values())]
@@ -247,11 +292,23 @@ def _hot_values(
                 hashes, _ = value_hashes(pa.array([value], kind))
             except (pa.ArrowException, InputError, TypeError, ValueError):
                 raise OptionError(f"the hot value {value!r} of {name} is no {kind}") from None
-            if value is not None and int(hashes[0]) not in values.values():
-                values[str(value)] = int(hashes[0])
+            if value is not None:
+                shares = _checked(query, given[value]) if isinstance(given, Mapping) else None
+                number = int(hashes[0])
+                values.setdefault(number, _HotValue(str(value), number, shares))
     if len(values) > MOST_HOT:
         raise OptionError(f"{len(values)} values are hot; give the {MOST_HOT} that weigh most")
-    return chosen, values
+    return chosen, list(values.values())
+
+
+def _checked(query: JoinGraph, shares: Mapping[str, float]) -> Mapping[str, float]:
+    for source, share in shares.items():
+        if source not in query.sources or not 0 <= share <= 1:
+            raise OptionError(
+                f"a hot value is said to be {share!r} of {source!r}; give for each source of the "
+                f"query ({', '.join(query.sources)}) what share of its tuples has it, from 0 to 1"
+            )
+    return shares
 
 
 def _why_one_cell(query: JoinGraph) -> str | None:

@@ -8,16 +8,16 @@ cell while others wait. Both are guesses for speed; answers do not depend on the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.cells.placement import MOST_HOT, joined_columns
 from penstock.query.expression import Column
 from penstock.query.join_graph import JoinGraph
-from penstock.spark.placement import MOST_HOT, joined_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,9 @@ class Survey:
     """Rows by source, all over the same time."""
     hot: Mapping[str, list[Any]]
     """The hot values of the join column where they weigh most, if there are any."""
+    weights: Mapping[str, Mapping[Any, Mapping[str, float]]] = field(default_factory=dict)
+    """The same with the share of each source's rows that has them. As ``hot`` they make fewer cells
+    and copies: each value gets as many cells as it needs."""
 
 
 def survey(query: JoinGraph, samples: Mapping[str, Any], cells: int) -> Survey:
@@ -42,6 +45,7 @@ def survey(query: JoinGraph, samples: Mapping[str, Any], cells: int) -> Survey:
     rates = {name: float(len(table)) for name, table in tables.items()}
     sources = {s.alias: s.source for s in query.streams}
     best: tuple[int, str, list[Any]] = (0, "", [])
+    chosen: Mapping[str, Any] = {}
     for columns in joined_columns(query):
         weights: dict[Any, int] = {}
         name = ""
@@ -57,5 +61,20 @@ def survey(query: JoinGraph, samples: Mapping[str, Any], cells: int) -> Survey:
                 if value is not None:
                     weights[value] = weights.get(value, 0) + int(counts[place])
         ranked = sorted(weights, key=lambda v: (-weights[v], str(v)))[:MOST_HOT]
-        best = max(best, (sum(weights[v] for v in ranked), name, ranked), key=lambda b: b[0])
-    return Survey(rates, {best[1]: best[2]} if best[2] else {})
+        weight = sum(weights[v] for v in ranked)
+        if weight > best[0]:
+            best, chosen = (weight, name, ranked), columns
+    _, name, values = best
+    if not values:
+        return Survey(rates, {})
+    shares: dict[Any, dict[str, float]] = {value: {} for value in values}
+    for alias, expression in chosen.items():
+        table = tables.get(sources[alias])
+        if table is not None and isinstance(expression, Column) and len(table):
+            column = table.column(expression.name)
+            places = pc.index_in(column, pa.array(values, column.type)).drop_null().to_numpy()
+            for value, count in zip(
+                values, np.bincount(places, minlength=len(values)), strict=True
+            ):
+                shares[value][sources[alias]] = float(count) / len(table)
+    return Survey(rates, {name: values}, {name: shares})

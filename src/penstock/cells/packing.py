@@ -3,25 +3,29 @@
 For each Arrow batch, every cell gets one packed row: the chunk of its rows, if it has any, and the
 newest event time of the batch in any case, since all cells share one clock. A chunk that goes to
 several cells is made once. ``partition`` and ``sequence`` put the chunks of a micro-batch into one
-order, the same whenever a task is run again.
+order, the same whenever a task is run again. Packed rows leave in batches of some megabytes: copies
+for a thousand cells would be more than an Arrow column of bytes can hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.cells.delivery import to_chunk
+from penstock.cells.placement import Placement
+from penstock.cells.router import Router
 from penstock.errors import InputError
 from penstock.query.join_graph import JoinGraph
-from penstock.spark.delivery import to_chunk
-from penstock.spark.placement import Placement
-from penstock.spark.router import Router
 
 NO_NEWS = -(2**63)
 """In place of the newest event time where there is none: pandas has no integers with NULL."""
+
+_MOST_BYTES = 64 << 20
+"""Of the chunks in one batch of packed rows, unless a single one has more."""
 
 PACKED = "cell INT, source INT, partition INT, sequence INT, newest BIGINT, chunk BINARY"
 """The columns of packed rows, as Spark has them."""
@@ -65,18 +69,20 @@ class Packer:
                 chunk = to_chunk(rows)
                 for cell in share.cells:
                     chunks[cell] = chunk
-            count = len(self.keys)
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array(self.keys, pa.int32()),
-                    pa.array([number] * count, pa.int32()),
-                    pa.array([partition] * count, pa.int32()),
-                    pa.array([sequence] * count, pa.int32()),
-                    pa.array([self._newest(columns)] * count, pa.int64()),
-                    pa.array(chunks, pa.binary()),
-                ],
-                schema=_SCHEMA,
-            )
+            newest = self._newest(columns)
+            for first, last in _pieces(chunks):
+                count = last - first
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array(self.keys[first:last], pa.int32()),
+                        pa.array([number] * count, pa.int32()),
+                        pa.array([partition] * count, pa.int32()),
+                        pa.array([sequence] * count, pa.int32()),
+                        pa.array([newest] * count, pa.int64()),
+                        pa.array(chunks[first:last], pa.binary()),
+                    ],
+                    schema=_SCHEMA,
+                )
 
     def _conformed(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         columns = {}
@@ -103,3 +109,15 @@ class Packer:
         if pa.types.is_timestamp(newest.type):
             return int(newest.cast(pa.timestamp(self.query.time_unit, newest.type.tz)).value)
         return int(newest.as_py()) * self.query.ticks_per_millisecond
+
+
+def _pieces(chunks: Sequence[bytes | None]) -> Iterator[tuple[int, int]]:
+    """The chunks in pieces of at most so many bytes: from where to where."""
+    first, size = 0, 0
+    for place, chunk in enumerate(chunks):
+        more = len(chunk or b"")
+        if place > first and size + more > _MOST_BYTES:
+            yield first, place
+            first, size = place, 0
+        size += more
+    yield first, len(chunks)
