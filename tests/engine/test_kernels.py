@@ -262,19 +262,43 @@ def test_put_goes_on_at_the_beginning(start: int, count: int) -> None:
     assert np.count_nonzero(column == -1) == 64 - count
 
 
+def _bits(flags: np.ndarray) -> np.ndarray:
+    """Eight flags to a byte, the first in its lowest bit."""
+    numbers = [
+        sum(int(flag) << i for i, flag in enumerate(flags[n : n + 8]))
+        for n in range(0, len(flags), 8)
+    ]
+    return np.array(numbers, np.uint8)
+
+
 @pytest.mark.parametrize("size", [0, 1, 7, 200])
 def test_close(size: int) -> None:
     first, closed = 10**12, RNG.random(50) < 0.3
     rows = first + RNG.integers(0, 50, size)
-    opened, expected = ~closed, []
+    opened, expected, bits = ~closed, [], _bits(closed)
+    there = np.empty(size, np.bool_)
+    closing.are_open(rows, first, bits, there)
+    assert there.tolist() == [opened[row - first] for row in rows.tolist()]
     for row in rows.tolist():
         if opened[row - first]:
             opened[row - first] = False
             expected.append(row)
     out = np.empty(size, np.int64)
-    count = closing.close(rows, first, closed, out)
+    count = closing.close(rows, first, bits, out)
     assert out[:count].tolist() == expected
-    assert (closed == ~opened).all()
+    assert bits.tolist() == _bits(~opened).tolist()
+    closing.reopen(out[:count], first, bits)
+    assert bits.tolist() == _bits(closed).tolist()
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 0), (0, 50), (3, 6), (7, 41), (16, 24), (49, 50)])
+@pytest.mark.parametrize("value", [True, False])
+def test_put_bits(start: int, stop: int, value: bool) -> None:
+    flags = RNG.random(50) < 0.5
+    bits = _bits(flags)
+    closing.put(bits, start, stop, value)
+    flags[start:stop] = value
+    assert bits.tolist() == _bits(flags).tolist()
 
 
 @pytest.mark.parametrize("domain", [3, 40, 10**9])

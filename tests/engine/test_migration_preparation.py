@@ -61,7 +61,7 @@ def test_the_old_plan_goes_on_until_the_indexes_are_full(strategy: str) -> None:
     run.engine.migrate(NEW, strategy)
     assert str(run.engine.plan) == NEW
     seen = []
-    for _ in range(12):
+    for _ in range(18):
         seen.append(run.running)
         run.push(10)
     assert seen[0] == OLD
@@ -77,22 +77,91 @@ def test_moving_state_waits_for_nothing() -> None:
     run.push(10)
 
 
-def test_small_pushes_over_long_windows_are_not_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if no index is missing, what is needed and the new plan are each a step of their own."""
+@pytest.mark.parametrize(("strategy", "steps"), [("jisc", 8), ("parallel-track", 2)])
+def test_small_pushes_over_long_windows_are_not_held_up(
+    strategy: str, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if no index is missing: what is needed and the new plan are steps of their own, and its
+    tree is built operator by operator."""
     monkeypatch.setattr(preparation, "_AT_ONCE", 1_000)
+    monkeypatch.setattr(preparation, "_BRIEF", 800)
+    monkeypatch.setattr(preparation, "_PER_PART", 10**6)
     run = Run(feedback="off")
     run.push(400)
     run.push(1)
-    run.engine.migrate("(C (A B))")
+    run.engine.migrate("(C (A B))", strategy)
     seen = []
-    for _ in range(4):
+    for _ in range(steps + 2):
         seen.append(run.running)
         run.push(1)
-    assert seen == [OLD, OLD, "(C (A B))", "(C (A B))"]
-    run.push(100)
+    assert seen == [OLD] * steps + ["(C (A B))"] * 2
+    run.push(300)
     run.engine.migrate(OLD)  # A push of many rows is held up by nothing.
     assert run.running == OLD
     run.push(1)
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(10, 4), (30, 3)])
+def test_after_a_push_of_some_work_a_tree_is_built_in_one_go(
+    rows: int, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four steps: to rest, to see what is needed, to build, to change. What is needed is seen in
+    the call if pushes are not very small."""
+    monkeypatch.setattr(preparation, "_PER_PART", 10)
+    run = Run(feedback="off")
+    run.push(400)
+    run.push(rows)
+    run.engine.migrate("(C (A B))")
+    for _ in range(steps):
+        assert run.running == OLD
+        run.push(rows)
+    assert run.running == "(C (A B))"
+
+
+def test_a_state_that_becomes_complete_while_the_tree_is_built_is_carried_over() -> None:
+    run = Run(feedback="off")
+    run.push(200)
+    run.engine.migrate(NEW, "moving-state")
+    run.engine.migrate(OLD)  # {A, B} is missing once more.
+    while run.running == NEW:
+        run.push(10)
+    (tree,) = run.engine.trees
+    (missing,) = tree.missing
+    run.engine.migrate("(C (A B))")
+    for _ in range(4):
+        run.push(10)
+    assert run.running == OLD
+    assert tree.missing
+    tree.complete_all()
+    while run.running == OLD:
+        run.push(10)
+    (tree,) = run.engine.trees
+    assert tree.states == [missing.state]
+    assert not tree.missing
+    run.push(30)
+
+
+def test_a_tree_that_is_not_wanted_any_more_lets_go_of_its_indexes() -> None:
+    run = Run(feedback="off")
+    run.push(200)
+    run.push(1)
+    before = {alias: dict(leaf._users) for alias, leaf in run.engine.trees[0].leaves.items()}
+    run.engine.migrate("(A B C)")
+    for _ in range(16):
+        run.push(1)
+        if run.engine._preparation is not None and run.engine._preparation.successors:
+            break
+    else:
+        raise AssertionError("no tree was built")
+    run.push(1)
+    run.engine.migrate(OLD)
+    for _ in range(16):
+        run.push(1)
+    after = {
+        alias: {keys: users for keys, users in leaf._users.items() if users}
+        for alias, leaf in run.engine.trees[0].leaves.items()
+    }
+    assert after == before
 
 
 def test_a_window_that_becomes_empty_meanwhile() -> None:

@@ -13,11 +13,15 @@ from penstock.experiments import first_batch_study
 from penstock.experiments.first_batch import PLANS, Columns, Setting, first_batches
 
 
-@pytest.mark.parametrize(("columns", "prepared"), [("one", False), ("two", True)])
-def test_the_plan_goes_to_and_fro(columns: Columns, prepared: bool) -> None:
-    """Only new columns need new indexes; with a clock that ticks once a push all are normal."""
+@pytest.mark.parametrize(
+    ("columns", "rows", "prepared"),
+    [("one", 3_000, False), ("two", 3_000, True), ("one", 200, True), ("two", 200, True)],
+)
+def test_the_plan_goes_to_and_fro(columns: Columns, rows: int, prepared: bool) -> None:
+    """Only new columns need new indexes, and only beside small pushes a tree is built in steps;
+    with a clock that ticks once a push all are normal."""
     ticks = itertools.count()
-    setting = Setting(rows=200, window=12_000, columns=columns, normal=3)
+    setting = Setting(rows=rows, window=12_000, columns=columns, normal=3)
     found = first_batches(setting, changes=2, clock=lambda: float(next(ticks)))
     assert [each.plan for each in found] == [PLANS[1], PLANS[0]]
     assert (found[0].prepared > 0) is prepared

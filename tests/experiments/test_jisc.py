@@ -5,12 +5,14 @@ Nothing here asserts a time.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import penstock
 from penstock.experiments.jisc import figures
-from penstock.experiments.jisc.contest import contest
+from penstock.experiments.jisc.contest import contest, least, ordinary
 from penstock.experiments.jisc.propositions import (
     expected_complete,
     propositions,
@@ -70,6 +72,30 @@ def test_a_contest_with_a_wrong_answer_is_none() -> None:
     engines["one"].push(pushes[0])
     with pytest.raises(penstock.PenstockError, match="engines disagree"):
         contest(engines, pushes[1:])
+
+
+def test_of_several_rounds_the_least_of_each_push_counts() -> None:
+    rounds = [{"a": np.array([1.0, 5.0])}, {"a": np.array([3.0, 2.0])}]
+    assert least(rounds) == {"a": 3.0}
+
+
+def test_ordinary_pushes_are_compared_round_by_round() -> None:
+    rounds = [
+        {"a": np.array([1.0, 1.0, 9.0]), "b": np.array([2.0, 8.0, 2.0])},
+        {"a": np.array([4.0, 4.0, 4.0]), "b": np.array([8.0, 8.0, 8.0])},
+        {"a": np.array([2.0, 9.0, 2.0]), "b": np.array([9.0, 9.0, 9.0])},
+    ]
+    assert ordinary(rounds, "a") == {"a": 6.0, "b": 12.0}
+
+
+def test_engines_take_turns_in_another_order_each_time() -> None:
+    engines = {name: SMALL.engine(left_deep(SMALL.streams)) for name in "abc"}
+    seen: list[str] = []
+    contest(engines, SMALL.batches(3.0, seed=1), lambda name, *_: seen.append(name))
+    turns = ["".join(seen[start : start + 3]) for start in range(0, len(seen), 3)]
+    assert {"".join(sorted(turn)) for turn in turns} == {"abc"}
+    followed = {first + second for first, second in pairwise(seen) if first != second}
+    assert len(followed) == 6
 
 
 def test_verdicts_read_the_rows() -> None:

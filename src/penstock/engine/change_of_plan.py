@@ -20,9 +20,18 @@ from penstock.errors import OptionError
 from penstock.plan.plan import Join, Node
 
 
-def just_in_time(old: JoinTree, root: Node) -> JoinTree:
-    """A tree for ``root`` in the place of ``old`` that completes on demand."""
-    new = old.successor(root, old.complete_states())
+def just_in_time(old: JoinTree, root: Node, new: JoinTree | None = None) -> JoinTree:
+    """A tree for ``root`` in the place of ``old`` that completes on demand.
+
+    ``new`` is such a tree, built beforehand, if there is one; it may be out of date.
+    """
+    complete = old.complete_states()
+    if new is not None and new.carries(complete):
+        new.begin()
+    else:
+        if new is not None:
+            new.dispose()
+        new = old.successor(root, complete)
     new.get_ready_to_complete()
     new.inherit(old)
     old.dispose()

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.address import address_of
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites
 from penstock.engine.join_step import JoinStep
@@ -171,19 +172,14 @@ class CompiledOrder:
             needed = -made
 
     def table(self) -> tuple[list[int], int]:
-        """The order as it is written down, and where in it lifespans are found (0: not needed)."""
-        self._write_down()
-        return self._code.tolist(), self._dates
-
-    def _write_down(self) -> None:
-        """The order as a table of addresses and places."""
+        """The order as numbers, and where in them lifespans are found (0: not needed)."""
         lists: list[int] = []
         start = kernel.STEP * len(self.steps)
         code: list[int] = []
         for step in self.steps:
             index, rows = step.index, step.target.rows
             assert index is not None
-            code += (_address(index.heads), _address(index.entries), index.shift, rows.mask)
+            code += (address_of(index.heads), address_of(index.entries), index.shift, rows.mask)
             for part, count in (
                 ([n for key in step.left_keys for n in self._key(key)], len(step.left_keys)),
                 ([n for c in step.narrow_checks for n in self._check(c)], len(step.narrow_checks)),
@@ -192,17 +188,22 @@ class CompiledOrder:
             ):
                 code += (start + len(lists), count)
                 lists += part
-        self._dates = start + len(lists) if self._dated else 0
+        dates = start + len(lists) if self._dated else 0
         for leaf in self._leaves:
             rows = leaf.rows
             span = -1 if leaf.fixed_span is None else leaf.fixed_span
-            lists += (_address(rows.births), _address(rows.deaths), span, rows.mask)
-        self._code = np.array([*code, *lists], np.int64)
+            lists += (address_of(rows.births), address_of(rows.deaths), span, rows.mask)
+        return [*code, *lists], dates
+
+    def _write_down(self) -> None:
+        """The order as a table of addresses and places."""
+        code, self._dates = self.table()
+        self._code = np.array(code, np.int64)
 
     def _key(self, key: KeyColumn) -> tuple[int, int, int]:
         slot = self.slots[key.stream]
         leaf = self._leaves[slot]
-        return _address(leaf.rows.columns[leaf.key_column(key.position)]), leaf.rows.mask, slot
+        return address_of(leaf.rows.columns[leaf.key_column(key.position)]), leaf.rows.mask, slot
 
     def _check(self, check: Condition) -> tuple[int, ...]:
         return (check.operator, *self._key(check.left), *self._key(check.right))
@@ -217,8 +218,4 @@ def _streams_of(target: LeafWindow | CompositeState) -> list[str]:
 def _id_columns(target: LeafWindow | CompositeState) -> list[int]:
     if isinstance(target, LeafWindow):
         return []
-    return [_address(target.rows.columns[column]) for column in target.id_columns.values()]
-
-
-def _address(array: NDArray[np.int64] | NDArray[np.uint32]) -> int:
-    return array.ctypes.data
+    return [address_of(target.rows.columns[column]) for column in target.id_columns.values()]

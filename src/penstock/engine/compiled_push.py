@@ -8,7 +8,8 @@ rings begin and end. Answers and counts are those of the edges, one by one, whic
 everything else:
 
 - joins that try pairs, or compare what is no key; slices of a push that are long against windows;
-- states that lack something after a change of plan, probes that are put off, tracks side by side;
+- states that lack what is not known beforehand to be asked for (:meth:`JoinTree.process`), probes
+  that are put off, tracks side by side;
 - guards before composites, guards on the arrival line, several guards of one window, Bloom filters,
   messages that are recorded, rows that are dropped for want of a partner in a static relation.
 """
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.address import address_of
 from penstock.engine.compiled_order import WORKSPACE, CompiledOrder
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites
@@ -75,11 +77,11 @@ class CompiledPush:
         for edge in edges:
             self._ring(edge.source)
             self._ring(edge.input)
-            for operator, _ in self._joins:
-                for steps in operator.steps:
-                    for _, step in steps:
-                        assert step.index is not None
-                        self._index(step.index)
+        for operator, _ in self._joins:
+            for steps in operator.steps:
+                for _, step in steps:
+                    assert step.index is not None
+                    self._index(step.index)
         self._places = {
             alias: kernel.RING * self._numbers[id(window.rows)] + kernel.OLD
             for alias, window in self._windows.items()
@@ -347,7 +349,7 @@ class CompiledPush:
         places = [] if guard.mine else [0, 0]
         for index in _indexes_of(guard):
             places.append(head + len(code))
-            code += (_address(index.heads), _address(index.entries), index.shift)
+            code += (address_of(index.heads), address_of(index.entries), index.shift)
             code.append(self._numbers[id(index)])
         for source, keys in ((window, guard.mine), (target, guard.theirs)):
             places.append(head + len(code))
@@ -358,7 +360,7 @@ class CompiledPush:
         place = head + len(code)
         rings = [self._numbers[id(each.rows)] for each in (window, target, edge.input)]
         code += (kernel.GUARDED, lap, *rings, store)
-        code += (_address(window.asleep.bytes), guard.waiting.number)
+        code += (address_of(window.asleep.bytes), guard.waiting.number)
         code += (edge.place, edge.place + 1, guard.place, *places, guard is self._chooser)
         return place
 
@@ -367,8 +369,8 @@ class CompiledPush:
         leaf = self._windows[key.stream]
         ids = 0
         if isinstance(source, CompositeState):
-            ids = _address(source.rows.columns[source.id_columns[key.stream]])
-        return _address(leaf.rows.columns[leaf.key_column(key.position)]), leaf.rows.mask, ids
+            ids = address_of(source.rows.columns[source.id_columns[key.stream]])
+        return address_of(leaf.rows.columns[leaf.key_column(key.position)]), leaf.rows.mask, ids
 
     def _write_store(self, code: list[int], head: int, state: CompositeState) -> int:
         place = head + len(code)
@@ -396,7 +398,7 @@ class CompiledPush:
             source = inputs[position].input
             ids: list[int] = []
             if isinstance(source, CompositeState):
-                ids = [_address(source.rows.columns[source.id_columns[s]]) for s in order.given]
+                ids = [address_of(source.rows.columns[source.id_columns[s]]) for s in order.given]
             code += (self._numbers[id(source.rows)], len(ids), len(order.steps), at, len(table))
             chosen = self._chooser is not None and self._spares(self._chooser, order)
             code += (dates, len(order.slots), number, chosen, *ids)
@@ -430,7 +432,3 @@ def _indexes_of(guard: Guard) -> list[HashIndex]:
     """That of those who wait, and that of those who they wait for; none if anybody will do."""
     assert isinstance(guard.waiting, WaitingInWindow)
     return [index for index in (guard.waiting.index, guard.index) if index is not None]
-
-
-def _address(array: NDArray[np.int64] | NDArray[np.uint32] | NDArray[np.uint8]) -> int:
-    return array.ctypes.data

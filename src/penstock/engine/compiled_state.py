@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.address import address_of
 from penstock.engine.kernels import composites as kernel
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.rows import HashIndex, Rows
@@ -83,11 +84,11 @@ class CompiledState:
         whole = {keys: index for keys, index in self._indexes.items() if index.stop == rows.head}
         self._whole = len(whole)
         code = [rows.mask, len(self._columns), len(whole)]
-        code += [rows.columns[column].ctypes.data for column in self._columns]
+        code += [address_of(rows.columns[column]) for column in self._columns]
         for keys, index in whole.items():
-            code += (index.heads.ctypes.data, index.entries.ctypes.data, index.shift, len(keys))
+            code += (address_of(index.heads), address_of(index.entries), index.shift, len(keys))
             for key in keys:
                 leaf = self._leaves[key.stream]
                 column = leaf.rows.columns[leaf.key_column(key.position)]
-                code += (column.ctypes.data, leaf.rows.mask, self._slots[key.stream])
+                code += (address_of(column), leaf.rows.mask, self._slots[key.stream])
         self._code = np.array(code, np.int64)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 Int64s = NDArray[np.int64]
 
 _MANY = 1 << 14
+_FEW = 1 << 10
+"""A state that is being completed has room for so many rows, at least: more will come soon, and
+whenever it moves, the push that is one call has to be written down anew."""
 _SAMPLE = 1 << 10
 _MOSTLY = 0.4
 """Less than a third alive is packed; a sample is some hundredths off."""
@@ -78,8 +81,14 @@ class CompositeState(IndexedRows):
         """Where columns and indexes lie: for whoever appends in a compiled call."""
         return self._compiled.table()
 
+    def make_room_to_complete(self) -> None:
+        """Make room for the first rows that will be missing."""
+        self.rows.reserve(_FEW, _FEW * LEAP // 2)
+
     def _grow(self, count: int) -> None:
         """Make room for ``count`` more rows, and those that may follow."""
+        if self.missing is not None:
+            count = max(count, _FEW)
         needed = len(self.rows) + count
         # While both windows fill, their combinations become more with the square of the time; and
         # half of the rows of a full state are dead as a rule.

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.engine.engine import Engine
     from penstock.planning.adaptation import Decision, Memory
     from penstock.planning.statistics import Statistics
+    from penstock.planning.unit_costs import UnitCosts
 
 SHARE = 0.01
 """Looks may cost this share of the CPU."""
@@ -103,6 +104,8 @@ class Controller:
         """When the last look was, and how many pushes there had been."""
         self._memory: Memory | None = None
         self._statistics: Statistics | None = None
+        self._costs: UnitCosts | None = None
+        """What operations cost on this machine, as measured before the first look."""
         self._window = 0.0
         """The longest, in seconds, at the last look."""
 
@@ -264,7 +267,9 @@ class Controller:
         if self._statistics is not None and self._window > 0:
             weight = elapsed / (elapsed + SETTLING * self._window)
             fresh = smoothed(self._statistics, fresh, weight)
-        problem = Problem(engine.query, fresh, calibrated_costs(), join=engine.options.join)
+        if self.looks == 0:
+            self._costs = calibrated_costs()
+        problem = Problem(engine.query, fresh, self._costs, join=engine.options.join)
         window = self._window = longest_window(problem)
         decision, self._memory = look(
             problem, engine.plan_with_orders, self.limits, self._memory or Memory(), now

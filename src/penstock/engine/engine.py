@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrival import SLICE, Arrival, slices_of
-from penstock.engine.change_of_plan import STRATEGIES, check_strategy, reroute
+from penstock.engine.change_of_plan import STRATEGIES, check_strategy, just_in_time, reroute
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.clock import END, START, Clock
 from penstock.engine.composites import Composites, concatenate
@@ -363,14 +363,14 @@ class Engine:
     def _prepare(self, preparation: Preparation, rows: int) -> None:
         """A push of ``rows`` is done: go on preparing, or go over if nothing is left to do."""
         if preparation.is_done:
-            self._catch_up()
-            self._change(preparation.strategy)
+            self._change(preparation.strategy, preparation.successors)
             preparation.release()
             self._preparation = None
         else:
-            preparation.fill(rows)
+            preparation.go_on(rows)
 
-    def _change(self, strategy: str) -> None:
+    def _change(self, strategy: str, built: dict[int, JoinTree] | None = None) -> None:
+        """Go over to the plan; ``built`` are new trees that are ready, which are taken."""
         change = STRATEGIES.get(strategy, reroute)
         for number, (root, old) in enumerate(zip(self._roots(), self._trees, strict=True)):
             if root == old.root:
@@ -378,7 +378,8 @@ class Engine:
             if number == 0 and change is not reroute:
                 self._pay_all()
                 old.rationing = None
-            self._trees[number] = change(old, root)
+            new = None if built is None else built.pop(number, None)
+            self._trees[number] = change(old, root) if new is None else just_in_time(old, root, new)
             if number == 0 and self._overload is not None:
                 self._overload.attach(self._trees[0])
 

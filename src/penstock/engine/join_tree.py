@@ -60,14 +60,17 @@ class JoinTree:
         feedback: Feedback | None = None,
         carried: Mapping[StreamSet, CompositeState] | None = None,
         since: Mapping[str, int] | None = None,
+        in_steps: bool = False,
     ) -> None:
         """``carried`` are complete states of another plan, if windows are not empty: what is not
         among them is missing. ``since`` are the first rows of windows that this tree is to see,
-        if older rows are left to a tree that runs beside it."""
+        if older rows are left to a tree that runs beside it. ``in_steps``: it is for the caller to
+        :meth:`build` it and to :meth:`begin`."""
         self.root = root
         self.since = dict(since or {})
         self.elders: Elders | None = None
         """Older plans that run beside this one."""
+        self._is_first = carried is None
         self._carried = {} if carried is None else carried
         self.algorithm: Algorithm = algorithm
         self._feedback = feedback
@@ -85,16 +88,17 @@ class JoinTree:
         """What dies in less time than that may be seen."""
         self.messages: list[Message] = []
         self.stopwatch = Stopwatch()
-        inputs = [self._edge(each) for each in root.inputs] if isinstance(root, Join) else []
-        self.edges = list(self._in_order_of_visit(inputs))
+        self._inputs: list[Edge] = []
+        self.edges: list[Edge] = []
         """All edges, those first for which others may wait."""
-        if feedback is not None:
-            self._set_guards(root, inputs, [], feedback)
+        self.guards: list[Guard] = []
         self.operators: list[JoinOperator] = []
         self.states: list[CompositeState] = []
-        self._inputs = inputs
+        self._top: JoinOperator | None = None
         self.missing: list[Missing] = []
         """What states lack since a change of plan."""
+        self._askers: list[tuple[str, JoinStep]] | None = []
+        """Whose new rows ask for what is missing; None if others do, too."""
         self.spare = SpareMemory()
         """For what is missing."""
         self._has_given_up = False
@@ -102,30 +106,65 @@ class JoinTree:
         """What may be completed beside the next push."""
         self._bounds: dict[str, Bookmark] = {}
         """Where windows ended at the change, while something is missing."""
-        if carried is not None:
-            self.see_windows()
-            self._bounds = {alias: Bookmark(leaf.rows) for alias, leaf in self.leaves.items()}
-            self._note_missing(inputs)
-        elif feedback is not None and not feedback.adaptive:
-            self._turn_all_on()
-        self._top = self._operator(root, inputs, None)
-        self.guards = [guard for edge in self.edges for guard in edge.guards]
         self._policy: FeedbackPolicy | None = None
-        if feedback is not None and feedback.adaptive and self.guards:
-            self._policy = FeedbackPolicy(self.leaves)
-            for edge, consumer, position in self.inputs():
-                for guard in edge.guards:
-                    self._policy.watch(edge, guard, consumer, position)
         self._kept: list[CompositeState] = []
         self._guarded: list[Edge] = []
         self._compiled: CompiledPush | None = None
-        self._take_stock()
         self.rationing: Rationing | None = None
         """Who may probe, if not everybody."""
         self._let_in = 0
         """Rows that came into inputs with the push at hand."""
+        self._is_in_steps = in_steps
+        self._building = self._build()
+        if not in_steps:
+            while self.build():
+                pass
+            self.begin()
 
     # -- construction ------------------------------------------------------------------------
+
+    def build(self) -> bool:
+        """Do a part of the construction, about as much work as a push of a row; whether there is
+        more to do. Nobody else takes notice of it."""
+        return next(self._building, None) is not None
+
+    def _build(self) -> Iterator[bool]:
+        root, feedback = self.root, self._feedback
+        self._inputs = [self._edge(each) for each in root.inputs] if isinstance(root, Join) else []
+        self.edges = list(self._in_order_of_visit(self._inputs))
+        if feedback is not None:
+            self._set_guards(root, self._inputs, [], feedback)
+            if self._is_first and not feedback.adaptive:
+                self._turn_all_on()
+        yield True
+        for edge in _from_below(self._inputs):
+            if isinstance(edge.source, CompositeState):
+                edge.producer = self._operator(edge.node, edge.children, edge.source)
+                yield True
+        self._top = self._operator(root, self._inputs, None)
+        if self._is_in_steps and self._top is not None:
+            yield True
+            for state in self.states:
+                if state.streams not in self._carried:
+                    state.make_room_to_complete()
+            yield True
+            self.in_one_call()
+
+    def begin(self) -> None:
+        """Take over: what is not carried over is missing from now on."""
+        if not self._is_first:
+            self.see_windows()
+            self._bounds = {alias: Bookmark(leaf.rows) for alias, leaf in self.leaves.items()}
+            self._note_missing(self._inputs)
+            if self.missing:
+                self._askers = self._find_askers()
+        self.guards = [guard for edge in self.edges for guard in edge.guards]
+        if self._feedback is not None and self._feedback.adaptive and self.guards:
+            self._policy = FeedbackPolicy(self.leaves)
+            for edge, consumer, position in self.inputs():
+                for guard in edge.guards:
+                    self._policy.watch(edge, guard, consumer, position)
+        self._list_kept()
 
     def _edge(self, node: Node) -> Edge:
         if isinstance(node, Leaf):
@@ -177,12 +216,9 @@ class JoinTree:
     def _operator(
         self, node: Node, inputs: list[Edge], state: CompositeState | None
     ) -> JoinOperator | None:
-        """The operator of ``node``, after those of the joins below it."""
+        """The operator of ``node``, if it is a join, after those of the joins below it."""
         if not isinstance(node, Join):
             return None
-        for edge in inputs:
-            if isinstance(edge.source, CompositeState):
-                edge.producer = self._operator(edge.node, edge.children, edge.source)
         operator = JoinOperator(
             node,
             [edge.input for edge in inputs],
@@ -280,6 +316,7 @@ class JoinTree:
         root: Node,
         carried: Mapping[StreamSet, CompositeState],
         since: Mapping[str, int] | None = None,
+        in_steps: bool = False,
     ) -> JoinTree:
         """A tree for ``root`` over the same windows."""
         return JoinTree(
@@ -290,6 +327,15 @@ class JoinTree:
             self._feedback,
             carried,
             since,
+            in_steps,
+        )
+
+    def carries(self, complete: Mapping[StreamSet, CompositeState]) -> bool:
+        """Whether, of the states that are ``complete`` now, it carries over just what it can."""
+        return all(
+            complete.get(edge.streams) is self._carried.get(edge.streams)
+            for edge in self.edges
+            if isinstance(edge.source, CompositeState)
         )
 
     def dispose(self) -> None:
@@ -324,6 +370,9 @@ class JoinTree:
 
     def _take_stock(self) -> None:
         self._forget_compiled()
+        self._list_kept()
+
+    def _list_kept(self) -> None:
         self._kept = [*self.states, *(each for edge in self.edges for each in edge.kept)]
         self._guarded = [edge for edge in self.edges if edge.is_guarded]
 
@@ -453,9 +502,37 @@ class JoinTree:
         self.stopwatch.lap(self.root.streams)
         return made
 
+    def _complete_ahead(self, news: Mapping[str, Run]) -> None:
+        """Complete what the new rows of windows are going to ask for.
+
+        What is completed comes to stand before the new rows of its state, like any old row.
+        """
+        for missing in self.missing:
+            missing.begin()
+        for alias, step in self._askers or ():
+            if alias in news:
+                first, count = news[alias]
+                step.complete({alias: np.arange(first, first + count, dtype=np.int64)})
+
+    def _find_askers(self) -> list[tuple[str, JoinStep]] | None:
+        """Who asks incomplete states, if these are new rows of windows alone, as they come.
+
+        So it is in left-deep trees. What comes from a join, or further on in a probe order, is not
+        known beforehand.
+        """
+        askers = []
+        for edge, operator, position in self.inputs():
+            for number, (_, step) in enumerate(operator.steps[position]):
+                if step.target.missing is None:
+                    continue
+                if number > 0 or not isinstance(edge.node, Leaf):
+                    return None
+                askers.append((edge.node.stream, step))
+        return askers
+
     def in_one_call(self) -> CompiledPush | None:
         """What can work off the slice at hand in one call, if the tree is fit for it."""
-        if self.rationing is not None or self.missing:
+        if self.rationing is not None or self._askers is None:
             return None
         if self._compiled is not None and not self._compiled.is_current:
             self._forget_compiled()
@@ -469,6 +546,9 @@ class JoinTree:
         self, compiled: CompiledPush, news: Mapping[str, Run], lasting: bool = True
     ) -> Composites:
         """The results of the slice at hand, for good or until the next one."""
+        if self.missing:
+            self._complete_ahead(news)
+            compiled = self.in_one_call() or compiled  # Another one, if a state has grown.
         compiled.run(news, self.stopwatch)
         self._let_in += compiled.let_in
         return compiled.found(lasting) or self._nothing
@@ -565,7 +645,7 @@ class JoinTree:
         for missing in self.missing:
             missing.state.missing = None
             missing.dispose()
-        self.missing = []
+        self.missing, self._askers = [], []
         self.spare.clear()
         self._has_given_up = True
         return thin
@@ -580,6 +660,8 @@ class JoinTree:
                 missing.dispose()
             else:
                 left.append(missing)
+        if len(left) < len(self.missing):
+            self._askers = self._find_askers()
         self.missing = left
         if not left:
             self._forget_bounds()
@@ -615,6 +697,13 @@ class JoinTree:
         """Bring the deaths of ``found`` down to the present deaths of its leaf rows."""
         for leaf in self.leaves.values():
             leaf.shorten_by_id(found)
+
+
+def _from_below(edges: list[Edge]) -> Iterator[Edge]:
+    """Every edge after those below it."""
+    for edge in edges:
+        yield from _from_below(edge.children)
+        yield edge
 
 
 def _run(operator: JoinOperator, inputs: list[Edge]) -> Composites | None:

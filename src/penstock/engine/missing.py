@@ -33,9 +33,14 @@ rows are closed that nobody has asked for, a number in proportion to the push
 states in which a row has few combinations (:data:`LEAN`). With more, as those have that were made
 before the streams changed, they are left to who asks.
 
-**In the middle of a push** completed combinations come to stand behind the new rows of the push,
-but count as old. So a probe that may see the state up to row b sees what lies before b and what was
-completed since: everything but the rows from b to the first completed one.
+**Ahead of a push.** Where only new rows of windows ask, as in left-deep trees, all that the push is
+going to ask for is completed before it, and the push itself runs as if nothing were missing, in one
+compiled call.
+
+**In the middle of a push**, where joins ask each other, completed combinations come to stand behind
+the new rows of the push, but count as old. So a probe that may see the state up to row b sees what
+lies before b and what was completed since: everything but the rows from b to the first completed
+one.
 
 **Complete again** is the state when no row of some input is open, nor will be (the counters of the
 paper, in rows instead of keys), or when all the old rows of some leaf have died: a combination
@@ -106,10 +111,14 @@ class Missing:
         self._ways: dict[int, Way] = {}
         self._beside: int | None = None
         """The input whose rows are closed beside what is asked for, once there is one."""
+        self._has_rested = False
+        """Whether a push was spared that: over long windows the first has enough to do."""
         self._per_row: float | None = None
         """Combinations of such a row, lately."""
         self._start: int | None = None
         """The first row of the state that was completed in the push at hand."""
+        self._fresh = 0
+        """Combinations made in it."""
         self._log: list[tuple[OldRows, Int64s]] = []
         self._counts = [0, 0]
         self._wiring = wiring
@@ -185,6 +194,9 @@ class Missing:
         if any(each.input.missing is not None for each in self._inputs):
             return 0
         price = _DEARER if max(len(each.input.rows) for each in self._inputs) > _LARGE else 1
+        if price > 1 and not self._has_rested:
+            self._has_rested = True
+            return 0
         if self._per_row is not None and price * (1 + self._per_row) > 1 + LEAN:
             return 0
         if self._beside is None:
@@ -253,6 +265,7 @@ class Missing:
         if self._start is None:
             self._start = before
         self.completed += len(made)
+        self._fresh += len(made)
         self.state.append(made)
         if self.above is not None:
             self.above.arrive(before, rows.head)
@@ -295,12 +308,15 @@ class Missing:
     def commit(self) -> None:
         """The push is done."""
         self._log.clear()
+        self._fresh = 0
 
     def undo(self) -> None:
         """The push has failed; the state has been cut off already, and so have its inputs."""
         for each, rows in self._log:
             each.reopen(rows)
         self._log.clear()
+        self.completed -= self._fresh
+        self._fresh = 0
         for asked in self._asked.values():
             asked.clear()
         for each in self._inputs:

@@ -101,8 +101,9 @@ def observed_statistics(
                     moving.add(pair)
         if not thin:
             held.update(_look_at_states(tree, clock, moving, sizes, observed))
-    without = Statistics(rates, selectivities, observed, sizes)
-    demand = _demand(graph, without, held) if held else {}
+    demand = {}
+    if held:
+        demand = _demand(graph, Statistics(rates, selectivities, observed, sizes), held)
     return Statistics(
         rates, selectivities, observed, sizes, distinct, widths, demand, costs, pushes
     )

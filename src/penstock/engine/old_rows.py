@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.kernels import closing
 from penstock.engine.leaf_window import LeafWindow
-from penstock.engine.page_by_page import zeros
+from penstock.engine.row_bits import RowBits
 
 if TYPE_CHECKING:
     from penstock.engine.composite_state import CompositeState
@@ -36,14 +35,13 @@ class OldRows(ABC):
 
     input: Input
 
-    def __init__(self, closed: Bools, count: int) -> None:
+    def __init__(self, closed: RowBits, count: int) -> None:
         """``closed`` tells for each row from the present tail on whether it is not open; ``count``
         are."""
         self.input.rows.followers.append(self._follow)
-        self._first = self.input.rows.tail
         self._closed = closed
         self._count = count
-        self._passed = self._first
+        self._passed = closed.first
         """Rows before this one are gone, and do not count."""
         self._swept: int | None = None
         """From this row on all are closed, as far as :meth:`next_open` has looked."""
@@ -66,23 +64,19 @@ class OldRows(ABC):
     @property
     def left(self) -> int:
         """Rows that are open, and alive."""
-        tail = min(self.input.rows.tail, self._first + len(self._closed))
+        tail = min(self.input.rows.tail, self._closed.stop)
         if tail > self._passed:
-            gone = self._closed[self._passed - self._first : tail - self._first]
-            self._count -= len(gone) - int(np.count_nonzero(gone))
+            self._count -= len(self._closed.clear_between(self._passed, tail))
             self._passed = tail
         return self._count
 
     def are_open(self, rows: Int64s) -> Bools:
         """Which of ``rows``, all before the bound, are open."""
-        opened: Bools = ~self._closed[rows - self._first]
-        return opened
+        return self._closed.are_clear(rows)
 
     def all_open(self) -> Int64s:
         """All rows that are open, and alive."""
-        start = max(self._first, self.input.rows.tail)
-        opened = ~self._closed[start - self._first : self.bound - self._first]
-        return start + np.flatnonzero(opened)
+        return self._closed.clear_between(self.input.rows.tail, self.bound)
 
     def next_open(self, most: int) -> Int64s:
         """Open rows among the next ``most``, from the youngest on: they will be asked for longest.
@@ -90,29 +84,27 @@ class OldRows(ABC):
         Whoever gets them closes them.
         """
         stop = self.bound if self._swept is None else self._swept
-        self._swept = start = max(self._first, self.input.rows.tail, stop - most)
-        opened = ~self._closed[start - self._first : max(0, stop - self._first)]
-        return start + np.flatnonzero(opened)
+        self._swept = start = max(self._closed.first, self.input.rows.tail, stop - most)
+        return self._closed.clear_between(start, stop)
 
     def close(self, rows: Int64s) -> Int64s:
         """Those of ``rows`` that were open, each once: they are closed now."""
-        out = np.empty(len(rows), np.int64)
-        found = out[: closing.close(rows, self._first, self._closed, out)]
+        found = self._closed.close(rows)
         self._count -= len(found)
         return found
 
     def reopen(self, rows: Int64s) -> None:
         """They are not closed after all."""
-        self._closed[rows - self._first] = False
+        self._closed.clear(rows)
         self._count += len(rows)
         self._swept = None
 
     def _follow(self, kept: Int64s, first: int) -> None:
         """The rows ``kept`` are numbered from ``first`` on."""
-        known = kept[: np.searchsorted(kept, self._first + len(self._closed))]
-        self._closed = self._closed[known - self._first]
-        self._count = len(known) - int(np.count_nonzero(self._closed))
-        self._first = self._passed = first
+        known = kept[: np.searchsorted(kept, self._closed.stop)]
+        self._closed = self._closed.kept(known, first)
+        self._count = len(self._closed.clear_between(first, self._closed.stop))
+        self._passed = first
         self._swept = None
 
     @abstractmethod
@@ -130,15 +122,15 @@ class Present(OldRows):
     def __init__(self, given: Input) -> None:
         self.input = given
         flags = given.chosen_until(given.rows.head) if isinstance(given, LeafWindow) else None
-        self._size = len(given.rows)
+        self._size, tail = len(given.rows), given.rows.tail
         if flags is None:
-            super().__init__(zeros(self._size, np.bool_), self._size)
+            super().__init__(RowBits.zeros(tail, self._size), self._size)
         else:
-            super().__init__(~flags, int(np.count_nonzero(flags)))
+            super().__init__(RowBits(tail, ~flags), int(np.count_nonzero(flags)))
 
     @property
     def bound(self) -> int:
-        return self._first + len(self._closed)
+        return self._closed.stop
 
     @property
     def are_all_closed(self) -> bool:
@@ -158,7 +150,8 @@ class Arriving(OldRows):
     def __init__(self, given: CompositeState) -> None:
         assert given.missing is not None
         self.input = self._state = given
-        super().__init__(np.ones(given.rows.head - given.rows.tail, np.bool_), 0)
+        rows = given.rows
+        super().__init__(RowBits(rows.tail, np.ones(len(rows), np.bool_)), 0)
         self._arrived = 0
         given.missing.above = self
 
@@ -166,19 +159,13 @@ class Arriving(OldRows):
     def bound(self) -> int:
         """All that is there: what is not old is closed."""
         head = self._state.rows.head
-        self._reach(head)
+        self._closed.extend(head)
         return head
-
-    def _reach(self, stop: int) -> None:
-        size = stop - self._first
-        if size > len(self._closed):
-            more = max(size, 2 * len(self._closed)) - len(self._closed)
-            self._closed = np.concatenate([self._closed, np.ones(more, np.bool_)])
 
     def arrive(self, start: int, stop: int) -> None:
         """The state was completed with these rows."""
-        self._reach(stop)
-        self._closed[start - self._first : stop - self._first] = False
+        self._closed.extend(stop)
+        self._closed.put(start, stop, False)
         self._count += stop - start
         self._arrived += stop - start
 
@@ -193,9 +180,9 @@ class Arriving(OldRows):
         return made if missing is None else min(made, missing.completion)
 
     def cut(self) -> None:
-        gone = self._closed[self._state.rows.head - self._first :]
-        self._count -= len(gone) - int(np.count_nonzero(gone))
-        gone[:] = True
+        head, stop = self._state.rows.head, self._closed.stop
+        self._count -= len(self._closed.clear_between(head, stop))
+        self._closed.put(head, stop, True)
 
     def dispose(self) -> None:
         super().dispose()

@@ -19,10 +19,10 @@ _LARGE = 1 << 22
 which has often been used before: then there is nothing to give."""
 
 
-def zeros(count: int, dtype: Any) -> NDArray[Any]:
-    """``count`` zeros."""
+def zeros(count: int, dtype: Any, large: int = _LARGE) -> NDArray[Any]:
+    """``count`` zeros; page by page if they are ``large`` bytes or more."""
     size = count * np.dtype(dtype).itemsize
-    if size < _LARGE or not hasattr(mmap, "MAP_PRIVATE"):
+    if size < large or not hasattr(mmap, "MAP_PRIVATE"):
         return np.zeros(count, dtype)
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return np.frombuffer(memory, dtype)

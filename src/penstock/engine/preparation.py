@@ -12,7 +12,9 @@ the change must not be long in coming.
 
 Where pushes are of few rows, they take less time than it takes to work out what is needed and to
 make the operators of the new plan. Over long windows these are steps of their own then, each after
-another push.
+another push: what is needed; the indexes; the new tree, one operator at a time; and the push as one
+call. What is built beside the old plan has no part in it until it takes over. If a state of the old
+plan has become complete or incomplete meanwhile, it is built once more, at once.
 
 What a change needs is worked out from the plan (:func:`needed_indexes`): the indexes that its
 probes use, and those that completing its missing states will use (:mod:`penstock.engine.missing`).
@@ -37,7 +39,11 @@ Need = tuple[Input, Keys]
 _AT_ONCE = 1 << 13
 """Rows that are entered without further ado."""
 _FEW = 64
-"""A push of fewer rows takes no longer than to make an operator."""
+"""A push of fewer rows takes no longer than to work out what is needed."""
+_BRIEF = 1 << 13
+"""And one of fewer rows than that no longer than to make a tree."""
+_PER_PART = 1024
+"""Rows and matches of a push that takes as long as to build a part of a tree."""
 _PER_PUSH = 1 << 13
 _PER_ROW = 8
 _PER_MATCH = 2
@@ -49,17 +55,28 @@ _DEARER = 4
 
 
 class Preparation:
-    """Fills the indexes that a change of ``trees`` by ``strategy`` needs."""
+    """Prepares a change of ``trees`` by ``strategy``."""
 
     def __init__(
-        self, strategy: str, needs: Callable[[], Sequence[Need]], trees: Sequence[JoinTree]
+        self,
+        strategy: str,
+        needs: Callable[[], Sequence[Need]],
+        trees: Sequence[JoinTree],
+        roots: Sequence[Node] | None = None,
     ) -> None:
-        """``needs`` are worked out when the first push is done, unless :meth:`begin` is called."""
+        """``needs`` are worked out beside a push, unless :meth:`begin` is called. If ``roots`` are
+        given, new trees are built for them, in steps."""
         self.strategy = strategy
+        self.successors: dict[int, JoinTree] = {}
+        """New trees, by the number of the old one."""
         self._find = needs
         self._needs: Sequence[Need] | None = None
         self._trees = list(trees)
         self._matches = 0
+        self._roots = roots
+        self._to_build: list[JoinTree] | None = None if roots is not None else []
+        self._has_rested = roots is None
+        """Whether a push was spared all this: the first has the call of ``migrate`` beside it."""
 
     def begin(self) -> None:
         """Work out what is needed."""
@@ -68,25 +85,50 @@ class Preparation:
         for each, keys in self._needs:
             each.begin_index(keys)
 
-    def fill(self, rows: int) -> None:
-        """A push of ``rows`` is done: enter some more."""
-        if self._needs is None:
+    def go_on(self, rows: int) -> None:
+        """A push of ``rows`` is done: do some more."""
+        if not self._has_rested:
+            self._has_rested = True
+        elif self._needs is None:
             self.begin()
-            return
-        before, self._matches = self._matches, self._count_matches()
-        most = _PER_PUSH + _PER_ROW * rows + _PER_MATCH * max(0, self._matches - before)
-        for each, keys in self._needs:
+        else:
+            before, self._matches = self._matches, self._count_matches()
+            matches = max(0, self._matches - before)
+            if self._is_filled:
+                self._build(1 + (rows + matches) // _PER_PART)
+            else:
+                self._fill(self._needs, _PER_PUSH + _PER_ROW * rows + _PER_MATCH * matches)
+
+    def _fill(self, needs: Sequence[Need], most: int) -> None:
+        for each, keys in needs:
             unfilled = each.unfilled(keys)
             if unfilled and most:
                 price = _DEARER if len(each.rows) > _LARGE else 1
                 left = each.fill_index(keys, -(-most // price))
                 most = max(0, most - price * (unfilled - left)) if left == 0 else 0
 
+    def _build(self, parts: int) -> None:
+        """Build so many more parts of the new trees."""
+        if self._to_build is None:
+            for number, (old, root) in enumerate(zip(self._trees, self._roots or (), strict=True)):
+                if root != old.root:
+                    carried = old.complete_states()
+                    self.successors[number] = old.successor(root, carried, in_steps=True)
+            self._to_build = list(self.successors.values())
+        for _ in range(parts):
+            if self._to_build and not self._to_build[0].build():
+                self._to_build.pop(0)
+
     @property
-    def is_done(self) -> bool:
+    def _is_filled(self) -> bool:
         """Whether all rows are in: new ones are entered as they come."""
         needs = self._needs
         return needs is not None and all(each.unfilled(keys) == 0 for each, keys in needs)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self._is_filled and self._to_build == []
 
     def _count_matches(self) -> int:
         """Matches of all probes since the start."""
@@ -103,6 +145,9 @@ class Preparation:
         for each, keys in self._needs or ():
             each.release_index(keys)
         self._needs = None
+        for tree in self.successors.values():
+            tree.dispose()
+        self.successors = {}
 
 
 def prepare(
@@ -122,13 +167,14 @@ def prepare(
         }
         return list(needs.values())
 
-    rows = sum(len(leaf.rows) for tree in trees for leaf in tree.leaves.values())
-    if latest < _FEW and rows > _AT_ONCE:
-        return Preparation(strategy, find, trees)
+    is_long = sum(len(leaf.rows) for tree in trees for leaf in tree.leaves.values()) > _AT_ONCE
+    in_steps = roots if is_long and latest < _BRIEF and strategy == "jisc" else None
+    if is_long and latest < _FEW:
+        return Preparation(strategy, find, trees, in_steps)
     needs = find()
-    if sum(each.unfilled(keys) for each, keys in needs) <= _AT_ONCE:
+    if in_steps is None and sum(each.unfilled(keys) for each, keys in needs) <= _AT_ONCE:
         return None
-    preparation = Preparation(strategy, lambda: needs, trees)
+    preparation = Preparation(strategy, lambda: needs, trees, in_steps)
     preparation.begin()
     return preparation
 

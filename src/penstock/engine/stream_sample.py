@@ -43,7 +43,7 @@ class _Counted:
         """The share of all pairs that are equal: Σ p(v) q(v)."""
         pairs = len(self.values) * len(other.values)
         if self._table is None:
-            bits = max(1, (2 * len(self.values)).bit_length())
+            bits = max(1, (2 * len(self.values) - 1).bit_length())
             keys, counts = np.empty(1 << bits, np.int64), np.zeros(1 << bits, np.int64)
             self._table = keys, counts, 64 - bits
             agreement.tally(self.values, *self._table)

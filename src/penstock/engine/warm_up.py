@@ -139,6 +139,13 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for join in ("hash", "nested-loops"):  # States of the second plan are completed on demand.
         changed = {"then": "(A (B C))", "join": join}
         yield f"SELECT A.id, C.id FROM {long} WHERE {chain}", "((A B) C)", changed
+    four = ", ".join(
+        f"{source} [RANGE 9 SECONDS] AS {name}" for source, name in zip("ABCA", "pqrs", strict=True)
+    )
+    links = "p.i64 = q.i64 AND q.i32 = r.i32 AND r.i64 = s.i64"
+    for plan in ("((p q) (r s))", "(((r s) q) p)"):  # Joins ask joins, and a push fails.
+        failing: dict[str, Any] = {"then": plan, "many": True}
+        yield f"SELECT 1 / (p.id - 150) AS x FROM {four} WHERE {links}", "(((p q) r) s)", failing
     patient = long.replace("SECONDS]", "SECONDS] FRESHNESS 1 HOUR")
     owing = {"overload": Overload("defer", probes=1), "many": True}
     yield f"SELECT A.id, C.id FROM {patient} WHERE {chain}", "((A B) C)", owing

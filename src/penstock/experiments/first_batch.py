@@ -15,6 +15,7 @@ A normal batch is the median before the first change of plan, when nothing is mi
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -110,15 +111,20 @@ def first_batches(
 ) -> list[Change]:
     """Change the plan so many times.
 
-    Before, the same on small windows: what a process loads or compiles once is not counted.
+    Before, the same on small windows: what a process loads or compiles once is not counted. And
+    what is there then is no garbage: to look through it takes Python as long as 250 pushes of one
+    tuple.
     """
     threads = pa.cpu_count()
     pa.set_cpu_count(1)
     try:
         warming = replace(setting, window=min(setting.window, _WARMING))
         list(_changes(warming, 2, seed, time.process_time))
+        gc.collect()
+        gc.freeze()
         return list(_changes(setting, changes, seed, clock))
     finally:
+        gc.unfreeze()
         pa.set_cpu_count(threads)
 
 
