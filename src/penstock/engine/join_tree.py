@@ -548,7 +548,9 @@ class JoinTree:
         """The results of the slice at hand, for good or until the next one."""
         if self.missing:
             self._complete_ahead(news)
-            compiled = self.in_one_call() or compiled  # Another one, if a state has grown.
+            anew = self.in_one_call()  # Another one, if a state has grown.
+            assert anew is not None, "completed states are as fit for one call as before"
+            compiled = anew
         compiled.run(news, self.stopwatch)
         self._let_in += compiled.let_in
         return compiled.found(lasting) or self._nothing
