@@ -50,6 +50,14 @@ def test_without_an_interrupt_all_goes_on() -> None:
 
 
 @pytest.mark.xdist_group("spark")
+def test_a_machine_may_sleep(spark: SparkSession) -> None:
+    """An executor in the same process cannot get lost, however long its heartbeat is away."""
+    context = spark.sparkContext._jsc.sc()
+    timeout = context.conf().getTimeAsMs("spark.storage.blockManagerHeartbeatTimeoutMs")
+    assert timeout > 30 * 24 * 3_600_000
+
+
+@pytest.mark.xdist_group("spark")
 def test_local_files_are_written_alone(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(1).write.parquet(str(tmp_path / "rows"))
     written = [file.name for file in (tmp_path / "rows").iterdir()]

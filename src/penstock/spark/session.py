@@ -64,6 +64,8 @@ _ONE_MACHINE = {
     "checkpointing.FileSystemBasedCheckpointFileManager",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
+# A machine that slept for two minutes would miss its own executor's heartbeat and wait for ever.
+_ONE_PROCESS = {"spark.storage.blockManagerHeartbeatTimeoutMs": "365d"}
 _LEAN_COMPILER = "-XX:TieredStopAtLevel=1 -XX:MetaspaceSize=256m"
 _LEAN_COLLECTOR = "-XX:+UseSerialGC -Xms192m -XX:NewSize=48m"
 _QUIET = "ERROR"
@@ -97,6 +99,7 @@ def session(
         os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # Else every thread of Java's has a heap.
         settings["spark.sql.shuffle.partitions"] = str(_threads_of(master, cores or 1))
         settings |= _ONE_MACHINE
+        settings |= {} if master.startswith("local-cluster") else _ONE_PROCESS
     settings |= {name.replace("__", "."): str(value) for name, value in conf.items()}
     java = settings.get(_JAVA_OPTIONS, "")  # Of options that contradict, Java takes the last.
     if _LOGGING not in java:
