@@ -41,6 +41,8 @@ def is_cut(case: Case, cells: int) -> bool:
         (("dstream", "splits"), 2),
         (("rstream", "splits"), 1),
         (("key types", "late"), 7),
+        (("lateness", "late"), 1),
+        (("lateness", "late"), 4),
     ],
     ids=lambda value: "-".join(value).replace(" ", "_") if isinstance(value, tuple) else str(value),
 )
