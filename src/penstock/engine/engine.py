@@ -781,7 +781,8 @@ class Engine:
                     self._output.renumber(alias, *renumbered)
             for state in tree.kept:
                 state.expire(control.keep_all_from(before) if control and owing else before, lull)
-            tree.note_expired(before)
+            if not owing:
+                tree.note_expired(before)
             for number, interner in interners.items():
                 self._sweep(interner, tree, wiring, number)
         leaves = [leaf for tree in self._trees for leaf in tree.leaves.values()]
