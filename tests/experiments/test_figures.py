@@ -434,6 +434,9 @@ def test_verdicts_on_jisc() -> None:
     assert stage(2.0, 2.0) == "holds"
     assert stage(2.0, 0.5) == "holds in part"
     assert stage(0.5, 0.5) == "does not hold"
+    far: Row = {"joins": 9, "jisc s": 1.0, "parallel-track s": 8, "cacq s": 2}
+    assert jisc.best_case_verdict([far]).standing == "holds"
+    assert jisc.best_case_verdict([{**far, "parallel-track s": 1.1}]).standing == "holds in part"
 
     def normal(plain: float, eddy: float) -> str:
         seconds = {"jisc": 1.0, "symmetric hash join": plain, "cacq": eddy}

@@ -80,7 +80,15 @@ def stage_chart(rows: Rows) -> Chart:
     )
 
 
-def stage_verdict(rows: Rows) -> Verdict:
+def best_case_verdict(rows: Rows) -> Verdict:
+    """The paper has a factor of up to ten here: to be ahead is a part of it."""
+    return stage_verdict(rows, _FAR_AHEAD)
+
+
+_FAR_AHEAD = 3.0
+
+
+def stage_verdict(rows: Rows, ahead: float = 1.0) -> Verdict:
     last = max(rows, key=lambda row: _float(row["joins"]))
     track, eddy = (_float(last[f"{name} s"]) / _float(last["jisc s"]) for name in OTHERS)
     measured = (
@@ -90,7 +98,7 @@ def stage_verdict(rows: Rows) -> Verdict:
     if "unchanged s" in last:
         alone = _float(last["unchanged s"]) / _float(last["jisc s"])
         measured += f"; the old plan with no transition, {times(alone)}"
-    return judge([track > 1, eddy > 1], measured)
+    return judge([track > 1, eddy > 1, track > ahead], measured)
 
 
 OTHERS = ("parallel-track", "cacq")
@@ -249,7 +257,7 @@ def _stage(number: int, case: str, claim: str) -> Experiment:
         "track discards the old plan.",
         points=lambda scale: stage_points(case, scale),
         chart=stage_chart,
-        verdict=stage_verdict,
+        verdict=best_case_verdict if case == "best" else stage_verdict,
     )
 
 
