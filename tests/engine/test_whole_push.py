@@ -165,14 +165,16 @@ def test_many_results_leave_no_large_table_behind(whole: list[bool]) -> None:
     assert whole == [True]
 
 
-def test_the_batches_are_let_go_of() -> None:
-    running = engine()
-    given = batch([1], [5])
+@pytest.mark.parametrize("times", [[5, 6], [6, 5]], ids=["whole", "step by step"])
+def test_the_batches_are_let_go_of(times: list[int], whole: list[bool]) -> None:
+    running = engine(lateness=10)
+    given = batch([1, 2], times)
     running.push({"A": given})
     known = weakref.ref(given)
     del given
     gc.collect()
     assert known() is None
+    assert whole == [times == [5, 6]]
 
 
 def interrupted(*_: Any, **__: Any) -> None:

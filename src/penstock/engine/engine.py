@@ -260,7 +260,10 @@ class Engine:
             self._overload.start(seconds, again)
         whole = self._whole
         if whole is not None and watermark is None and newest is None:
-            made = self._push_whole(whole, batches)
+            try:
+                made = self._push_whole(whole, batches)
+            finally:
+                whole.forget()
             if made is not None:
                 self._go_on_changing(whole.rows, whole.rows)
                 self._counters.seconds += Stopwatch.clock() - began
@@ -695,7 +698,6 @@ class Engine:
         self._latest = whole.rows
         self._counters.count_rows(whole.seen, table.num_rows)
         self._conclude(clock, newest, whole.first, whole.rows)
-        whole.forget()
         return table
 
     def _go_back(self, marks: Sequence[Marks]) -> None:

@@ -96,7 +96,6 @@ class WholePush:
     def look(self, batches: Any, earliest: int) -> bool:
         """Whether ``batches`` are plain, and no row is before ``earliest``; nothing has changed."""
         known, kept = self._known, self._batches
-        self.forget()
         if type(batches) is not dict:
             return False
         self._facts[:, arrow_struct.COUNT] = 0
@@ -208,6 +207,6 @@ class WholePush:
         return tree.run_compiled(compiled, news, lasting)
 
     def forget(self) -> None:
-        """The push is over."""
+        """The push is over, or made step by step: its batches are nobody's business here."""
         self._known.clear()
         self._batches.clear()
