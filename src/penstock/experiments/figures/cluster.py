@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.experiments.figures.judgement import judge
+from penstock.experiments.figures.judgement import as_float, judge
 from penstock.experiments.figures.scale import BATCH, cell_points, window_points
 from penstock.experiments.lab.chart import Chart, Panel, Series, series_by
 from penstock.experiments.lab.experiment import Cell, Experiment, Point, Rows, Scale, Verdict
@@ -68,7 +67,7 @@ def carried(rows: Rows, cluster: Cluster) -> list[dict[str, Cell]]:
 
 def sizes(rows: Rows, cluster: Cluster) -> list[Cluster]:
     """The cluster with as many machines as there are measured numbers of cells for."""
-    cells = sorted({int(_float(row["cells"])) for row in rows if "cells" in row})
+    cells = sorted({int(as_float(row["cells"])) for row in rows if "cells" in row})
     wanted = [each // cluster.cores for each in cells if each % cluster.cores == 0]
     return [replace(cluster, machines=each) for each in wanted if 1 <= each <= cluster.machines]
 
@@ -103,7 +102,10 @@ def cluster_chart(rows: Rows) -> Chart:
                 bars(
                     f"(c) {CLUSTER.machines} machines: what each allows",
                     "tuples/s",
-                    {n: [_float(e[f"by {n}"]) for e in own] for n in ("CPU", "network", "memory")},
+                    {
+                        n: [as_float(e[f"by {n}"]) for e in own]
+                        for n in ("CPU", "network", "memory")
+                    },
                     True,
                 ),
                 bars(
@@ -136,20 +138,16 @@ def cluster_verdict(rows: Rows) -> Verdict:
         name = str(line["query"])
         few = smallest[name]
         grown = exponent(
-            [_float(few["machines"]), _float(line["machines"])],
-            [_float(few["tuples/s"]), _float(line["tuples/s"])],
+            [as_float(few["machines"]), as_float(line["machines"])],
+            [as_float(few["tuples/s"]), as_float(line["tuples/s"])],
         )
         if QUERIES[name].zipf is None:
             checks.append(grown >= 1 / QUERIES[name].packing - 0.1)
         words.append(
-            f"{name} {_float(line['tuples/s']) / 1e6:.3g} million/s ({line['binds']} binds, "
+            f"{name} {as_float(line['tuples/s']) / 1e6:.3g} million/s ({line['binds']} binds, "
             f"as machines^{grown:.2f})"
         )
     return judge(checks, f"extrapolated, not measured: {', '.join(words)}")
-
-
-def _float(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
 
 
 EXPERIMENTS: Sequence[Experiment] = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from penstock.experiments.figures.judgement import judge, times
+from penstock.experiments.figures.judgement import as_float, judge, times
 from penstock.experiments.jaqpot_point import (
     measure_as_written,
     measure_fluctuation,
@@ -83,7 +83,7 @@ def points_13(scale: Scale) -> list[Point]:
 
 
 def chart_11(rows: Rows) -> Chart:
-    scaled = [{**row, "millions": _float(row["results"]) / 1e6} for row in rows]
+    scaled = [{**row, "millions": as_float(row["results"]) / 1e6} for row in rows]
     return Chart(
         (
             tuple(
@@ -109,7 +109,7 @@ def verdict_11(rows: Rows) -> Verdict:
     ratios = {}
     for shape in SHAPES:
         last = {
-            str(row["allocator"]): _float(row["results"])
+            str(row["allocator"]): as_float(row["results"])
             for row in rows
             if row["shape"] == shape and row["minute"] == 10
         }
@@ -150,7 +150,7 @@ def verdict_12(rows: Rows) -> Verdict:
     if not linear:
         return judge([], "")
     at = {
-        (str(row["allocator"]), round(_float(row["resources"]))): _float(row["throughput"])
+        (str(row["allocator"]), round(as_float(row["resources"]))): as_float(row["throughput"])
         for row in linear
     }
     ratios = {
@@ -161,13 +161,13 @@ def verdict_12(rows: Rows) -> Verdict:
     mean = sum(ratios.values()) / len(ratios)
     written = {
         family: {
-            (str(row["allocator"]), round(_float(row["resources"]))): _float(row["throughput"])
+            (str(row["allocator"]), round(as_float(row["resources"]))): as_float(row["throughput"])
             for row in _own(rows, "linear", f"{family}, as written")
         }
         for family in AS_WRITTEN
     }
     selective = {
-        round(_float(row["resources"])): _float(row["throughput"])
+        round(as_float(row["resources"])): as_float(row["throughput"])
         for row in _own(rows, "linear", "selective")
         if row["allocator"] == "grepp"
     }
@@ -240,7 +240,7 @@ def verdict_13(rows: Rows) -> Verdict:
 
     def worst(allocator: str, freshness: float, shape: str) -> float:
         found = [
-            _float(row["stale"])
+            as_float(row["stale"])
             for row in stale
             if (row["allocator"], row["freshness"], row["shape"]) == (allocator, freshness, shape)
         ]
@@ -248,20 +248,20 @@ def verdict_13(rows: Rows) -> Verdict:
 
     def cost(freshness: float, shape: str) -> float:
         return next(
-            _float(row["resources"])
+            as_float(row["resources"])
             for row in spent
             if (row["family"], row["freshness"], row["shape"]) == ("figure-10", freshness, shape)
         )
 
     covered = max(
         (
-            _float(row["stale"])
+            as_float(row["stale"])
             for row in stale
             if row["allocator"] == "tree-greedy" and row["stale"] == row["stale"]
         ),
         default=math.nan,
     )
-    infeasible = [_float(row["infeasible"]) for row in spent if row["family"] == "figure-10"]
+    infeasible = [as_float(row["infeasible"]) for row in spent if row["family"] == "figure-10"]
     return judge(
         [
             worst("grepp", 1.5, "linear") > 10,
@@ -322,10 +322,6 @@ def table_13(rows: Rows) -> Rows:
         }
         for row in stale
     ]
-
-
-def _float(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
 
 
 _SIMULATED = "Simulation of half-way joins over 4 streams, parameters drawn from Figure 10."

@@ -7,10 +7,9 @@ batches: both are much cheaper than what the paper compares with.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from penstock.experiments.figures.judgement import judge, times
+from penstock.experiments.figures.judgement import as_float, judge, times
 from penstock.experiments.jisc_point import (
     measure_frequency,
     measure_latency,
@@ -47,7 +46,7 @@ def stage_points(case: str, scale: Scale) -> list[Point]:
 
 def stage_chart(rows: Rows) -> Chart:
     speedups = [
-        {**row, name: _float(row[f"{name} s"]) / _float(row["jisc s"])}
+        {**row, name: as_float(row[f"{name} s"]) / as_float(row["jisc s"])}
         for row in rows
         for name in STRATEGIES
     ]
@@ -89,14 +88,14 @@ _FAR_AHEAD = 3.0
 
 
 def stage_verdict(rows: Rows, ahead: float = 1.0) -> Verdict:
-    last = max(rows, key=lambda row: _float(row["joins"]))
-    track, eddy = (_float(last[f"{name} s"]) / _float(last["jisc s"]) for name in OTHERS)
+    last = max(rows, key=lambda row: as_float(row["joins"]))
+    track, eddy = (as_float(last[f"{name} s"]) / as_float(last["jisc s"]) for name in OTHERS)
     measured = (
         f"with {last['joins']} joins parallel track takes {times(track)} as long as JISC, CACQ "
         f"{times(eddy)}"
     )
     if "unchanged s" in last:
-        alone = _float(last["unchanged s"]) / _float(last["jisc s"])
+        alone = as_float(last["unchanged s"]) / as_float(last["jisc s"])
         measured += f"; the old plan with no transition, {times(alone)}"
     return judge([track > 1, eddy > 1, track > ahead], measured)
 
@@ -117,7 +116,7 @@ def normal_chart(rows: Rows) -> Chart:
                         Series(
                             "three windows, 20 joins",
                             tuple(float(i) for i in range(len(rows))),
-                            tuple(_float(row["s"]) for row in rows),
+                            tuple(as_float(row["s"]) for row in rows),
                         ),
                     ),
                     kind="bars",
@@ -129,7 +128,7 @@ def normal_chart(rows: Rows) -> Chart:
 
 
 def normal_verdict(rows: Rows) -> Verdict:
-    of = {str(row["strategy"]): _float(row["s"]) for row in rows}
+    of = {str(row["strategy"]): as_float(row["s"]) for row in rows}
     overhead = of["jisc"] / of["symmetric hash join"] - 1
     eddy = of["cacq"] / of["jisc"]
     return judge(
@@ -183,8 +182,8 @@ def latency_verdict(rows: Rows) -> Verdict:
     for join in ("hash", "nested-loops"):
         own = [row for row in rows if row["join"] == join]
         if own:
-            last = max(own, key=lambda row: _float(row["window"]))
-            ours, moving = _float(last["jisc s"]), _float(last["moving-state s"])
+            last = max(own, key=lambda row: as_float(row["window"]))
+            ours, moving = as_float(last["jisc s"]), as_float(last["moving-state s"])
             checks.append(moving > 2 * ours)
             words.append(
                 f"{join}, windows of {last['window']:,}: JISC {1000 * ours:.1f} ms, moving state "
@@ -236,14 +235,10 @@ def frequency_chart(rows: Rows) -> Chart:
 def frequency_verdict(rows: Rows) -> Verdict:
     spans, checks = [], []
     for name in OTHERS:
-        ratios = [_float(row[f"{name} s"]) / _float(row["jisc s"]) for row in rows]
+        ratios = [as_float(row[f"{name} s"]) / as_float(row["jisc s"]) for row in rows]
         checks.append(min(ratios) > 1)
         spans.append(f"{STRATEGIES[name]} {times(min(ratios))} to {times(max(ratios))}")
     return judge(checks, f"execution time over that of JISC: {', '.join(spans)}")
-
-
-def _float(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
 
 
 def _stage(number: int, case: str, claim: str) -> Experiment:

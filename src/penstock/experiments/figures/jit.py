@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from penstock.experiments.figures.judgement import judge, per_cent, times
+from penstock.experiments.figures.judgement import as_float, judge, per_cent, times
 from penstock.experiments.jit.figure_point import BEST_PLAN, measure_lost, measure_setting
 from penstock.experiments.jit.setting import BUSHY, FIGURES, Setting, points_of
 from penstock.experiments.lab.chart import Chart, Panel, series_by
@@ -106,7 +106,11 @@ def _expected(setting: Setting, scale: Scale) -> float:
 def chart(rows: Rows, varied: str) -> Chart:
     axis = AXES[varied]
     done = [
-        {**row, "kB": _float(row["memory"]) / 1000, "millions": _float(row["comparisons"]) / 1e6}
+        {
+            **row,
+            "kB": as_float(row["memory"]) / 1000,
+            "millions": as_float(row["comparisons"]) / 1e6,
+        }
         for row in rows
         if row["complete"]
     ]
@@ -142,7 +146,7 @@ def table(rows: Rows, varied: str) -> Rows:
             "CPU s": row["cpu"],
             "comparisons": row["comparisons"],
             "partial results": row["partial_results"],
-            "kB": round(_float(row["memory"]) / 1000),
+            "kB": round(as_float(row["memory"]) / 1000),
             "results": row["results"],
         }
         for row in rows
@@ -158,7 +162,7 @@ def ratios(rows: Rows, varied: str, system: str, form: str, column: str) -> Curv
     for row in rows:
         value = row[column]
         if row["system"] == system and row["complete"] and value is not None:
-            found.setdefault(_float(row[varied]), {})[str(row["form"])] = _float(value)
+            found.setdefault(as_float(row[varied]), {})[str(row["form"])] = as_float(value)
     return [
         (x, each["REF"] / each[form])
         for x, each in sorted(found.items())
@@ -197,7 +201,7 @@ def _is_growing(curve: Curve) -> bool:
 def _costs(rows: Rows, varied: str, form: str, column: str) -> Curve:
     """Of the literal algorithm."""
     return sorted(
-        (_float(row[varied]), _float(row[column]))
+        (as_float(row[varied]), as_float(row[column]))
         for row in rows
         if row["system"] == "literal" and row["form"] == form and row["complete"]
     )
@@ -299,11 +303,13 @@ def lost_points(scale: Scale) -> list[Point]:
 
 
 def lost_chart(rows: Rows) -> Chart:
-    total = {_float(row["largest"]): _float(row["results"]) for row in rows if row["form"] == "REF"}
+    total = {
+        as_float(row["largest"]): as_float(row["results"]) for row in rows if row["form"] == "REF"
+    }
     shares = [
-        {**row, "share": 100 * _float(row["results"]) / total[_float(row["largest"])]}
+        {**row, "share": 100 * as_float(row["results"]) / total[as_float(row["largest"])]}
         for row in rows
-        if total.get(_float(row["largest"]))
+        if total.get(as_float(row["largest"]))
     ]
     axis = AXES["largest"]
     return Chart(
@@ -337,11 +343,7 @@ def lost_verdict(rows: Rows) -> Verdict:
 
 
 def _sum(rows: Rows, form: str) -> int:
-    return sum(int(_float(row["results"])) for row in rows if row["form"] == form)
-
-
-def _float(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else float("nan")
+    return sum(int(as_float(row["results"])) for row in rows if row["form"] == form)
 
 
 EXPERIMENTS: Sequence[Experiment] = (

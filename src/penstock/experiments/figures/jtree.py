@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.experiments.figures.judgement import judge, times
+from penstock.experiments.figures.judgement import as_float, judge, times
 from penstock.experiments.lab.chart import Chart, Panel, Series, series_by
 from penstock.experiments.lab.experiment import Cell, Experiment, Point, Row, Rows, Scale, Verdict
 from penstock.experiments.planners import measure_streams
@@ -55,13 +55,13 @@ def _over_time(rows: Rows, name: str, join: str, title: str, column: str) -> Pan
         "queue": ("tuples in queues", 1.0),
         "memory": ("memory (kB)", 1e-3),
     }[column]
-    scaled = [{**row, "y": scale * _float(row[column])} for row in own]
+    scaled = [{**row, "y": scale * as_float(row[column])} for row in own]
     room = next((row["room"] for row in own if row["room"] is not None), None)
-    limits = {"limit": scale * _float(room)} if column == "memory" and room is not None else None
+    limits = {"limit": scale * as_float(room)} if column == "memory" and room is not None else None
     lines = series_by(scaled, "plan", "second", "y", is_plain=True)
     if column == "memory" and limits:
-        last = max(_float(row["second"]) for row in own)
-        lines = tuple(_with_end(line, last, scale * _float(room)) for line in lines)
+        last = max(as_float(row["second"]) for row in own)
+        lines = tuple(_with_end(line, last, scale * as_float(room)) for line in lines)
     return Panel(title, "time (s)", label, lines, limits=limits)
 
 
@@ -119,8 +119,8 @@ def set_table(rows: Rows) -> Rows:
             "plan": plan,
             "CPU s/s needed": row["cpu"],
             "CPU s/s there": row["capacity"],
-            "peak kB": round(_float(row["peak"]) / 1000),
-            "limit kB": None if row["room"] is None else round(_float(row["room"]) / 1000),
+            "peak kB": round(as_float(row["peak"]) / 1000),
+            "limit kB": None if row["room"] is None else round(as_float(row["room"]) / 1000),
             "results": row["results"],
             "queue at the end": row["queue"],
             "ended": None
@@ -132,7 +132,7 @@ def set_table(rows: Rows) -> Rows:
 
 
 def _end(rows: Rows, name: str, join: str) -> float:
-    return max(_float(row["second"]) for row in rows if (row["set"], row["join"]) == (name, join))
+    return max(as_float(row["second"]) for row in rows if (row["set"], row["join"]) == (name, join))
 
 
 def _last(rows: Rows, name: str, join: str) -> dict[str, Row]:
@@ -145,8 +145,8 @@ def verdict_7(rows: Rows) -> Verdict:
     if not {"mjoin", "bjtree"} <= set(last):
         return judge([], "")
     mjoin, tree = last["mjoin"], last["bjtree"]
-    memory = _float(tree["peak"]) / _float(mjoin["peak"])
-    throughput = _float(tree["results"]) / max(1.0, _float(mjoin["results"]))
+    memory = as_float(tree["peak"]) / as_float(mjoin["peak"])
+    throughput = as_float(tree["results"]) / max(1.0, as_float(mjoin["results"]))
     return judge(
         [abs(throughput - 1) < 0.1, memory > 1.5],
         f"set 1: the tree has {times(throughput)} the results of the mjoin and {times(memory)} its "
@@ -158,20 +158,20 @@ def verdict_8(rows: Rows) -> Verdict:
     two, three, four = (_last(rows, name, "nested-loops") for name in ("2", "3", SET_4))
     if not ("mjoin" in two and "mjoin" in three and {"mjoin", "jtree"} <= set(four)):
         return judge([], "")
-    gain = _float(two["bjtree"]["results"]) / max(1.0, _float(two["mjoin"]["results"]))
+    gain = as_float(two["bjtree"]["results"]) / max(1.0, as_float(two["mjoin"]["results"]))
     end_3, end_4 = _end(rows, "3", "nested-loops"), _end(rows, SET_4, "nested-loops")
     # A plan that breaks down in its first second has no row at all.
-    ended_3 = _float(three["bjtree"]["second"]) if "bjtree" in three else 0.0
-    ended_4 = _float(four["bjtree"]["second"]) if "bjtree" in four else 0.0
-    jtree = _float(four["jtree"]["results"]) / max(1.0, _float(four["mjoin"]["results"]))
+    ended_3 = as_float(three["bjtree"]["second"]) if "bjtree" in three else 0.0
+    ended_4 = as_float(four["bjtree"]["second"]) if "bjtree" in four else 0.0
+    jtree = as_float(four["jtree"]["results"]) / max(1.0, as_float(four["mjoin"]["results"]))
     loops, hashed = (
-        _float(found["mjoin"]["cpu"]) / _float(found["bjtree"]["cpu"])
+        as_float(found["mjoin"]["cpu"]) / as_float(found["bjtree"]["cpu"])
         for found in (two, _last(rows, "2", "hash") or two)
     )
     return judge(
         [
             gain > 2,
-            _float(two["mjoin"]["queue"]) > 10 * max(1.0, _float(two["bjtree"]["queue"])),
+            as_float(two["mjoin"]["queue"]) > 10 * max(1.0, as_float(two["bjtree"]["queue"])),
             ended_3 < end_3 and three["mjoin"]["second"] == end_3,
             ended_4 < end_4 and four["jtree"]["second"] == end_4 and jtree > 1,
         ],
@@ -205,15 +205,17 @@ def chart_13(rows: Rows) -> Chart:
     own = _planners(rows)
     known = [row for row in own if row["exists"]]
     shares = [
-        {**row, "share": 100 * _float(row["qualified"]) / _float(row["exists"])} for row in known
+        {**row, "share": 100 * as_float(row["qualified"]) / as_float(row["exists"])}
+        for row in known
     ]
     exists = [
-        {**row, "share": 100 * _float(row["exists"]) / _float(row["settings"])}
+        {**row, "share": 100 * as_float(row["exists"]) / as_float(row["settings"])}
         for row in own
         if row["planner"] == "jtree-finder"
     ]
     found = [
-        {**row, "share": 100 * _float(row["qualified"]) / _float(row["settings"])} for row in own
+        {**row, "share": 100 * as_float(row["qualified"]) / as_float(row["settings"])}
+        for row in own
     ]
     axis = "number of streams N"
     return Chart(
@@ -243,11 +245,11 @@ def verdict_13(rows: Rows) -> Verdict:
     ours = {row["streams"]: row for row in own if row["planner"] == "two-layer"}
     if not finder or not ours:
         return judge([], "")
-    counts = sorted(_float(count) for count in finder)
+    counts = sorted(as_float(count) for count in finder)
     most = counts[-1]
-    slower = _float(finder[most]["mean_ms"]) / _float(ours[most]["mean_ms"])
+    slower = as_float(finder[most]["mean_ms"]) / as_float(ours[most]["mean_ms"])
     growth = (
-        _float(finder[most]["mean_ms"]) / _float(finder[most - 1]["mean_ms"])
+        as_float(finder[most]["mean_ms"]) / as_float(finder[most - 1]["mean_ms"])
         if (most - 1 in finder)
         else math.nan
     )
@@ -257,7 +259,7 @@ def verdict_13(rows: Rows) -> Verdict:
         )
         for planner in ("state-selection", "state-removal", "two-layer")
     }
-    last = max(_float(count) for count in ours)
+    last = max(as_float(count) for count in ours)
     return judge(
         [
             slower > 2 and growth > 2,
@@ -266,15 +268,15 @@ def verdict_13(rows: Rows) -> Verdict:
         ],
         f"at {most:.0f} streams JTree-Finder takes {times(slower)} the time of two-layer and grows "
         f"{times(growth)} with each stream; two-layer plans {last:.0f} streams in "
-        f"{_float(ours[last]['mean_ms']):.0f} ms. Of the settings that have a qualified plan, "
+        f"{as_float(ours[last]['mean_ms']):.0f} ms. Of the settings that have a qualified plan, "
         f"state-selection finds one in {shares['state-selection']:.0f} %, state-removal in "
         f"{shares['state-removal']:.0f} %, two-layer in {shares['two-layer']:.0f} %",
     )
 
 
 def _share(rows: Rows) -> float:
-    exists = sum(_float(row["exists"]) for row in rows)
-    return 100 * sum(_float(row["qualified"]) for row in rows) / exists if exists else math.nan
+    exists = sum(as_float(row["exists"]) for row in rows)
+    return 100 * sum(as_float(row["qualified"]) for row in rows) / exists if exists else math.nan
 
 
 def table_13(rows: Rows) -> Rows:
@@ -333,7 +335,7 @@ def summary_14(rows: Rows) -> list[dict[str, Any]]:
                 "both": len(pairs),
                 **{
                     f"{column} ratio": _mean(
-                        [_float(a[column]) / _float(b[column]) for a, b in pairs]
+                        [as_float(a[column]) / as_float(b[column]) for a, b in pairs]
                     )
                     for column in ("memory", "cpu")
                 },
@@ -367,7 +369,7 @@ def chart_table_3(rows: Rows) -> Chart:
                     "operation",
                     "per tuple (ns)",
                     tuple(
-                        Series(label, places, tuple(_float(row[column]) for row in rows))
+                        Series(label, places, tuple(as_float(row[column]) for row in rows))
                         for label, column in (
                             ("paper (1.5 GHz)", "paper"),
                             ("this machine", "here"),
@@ -383,8 +385,8 @@ def chart_table_3(rows: Rows) -> Chart:
 
 
 def verdict_table_3(rows: Rows) -> Verdict:
-    here = {str(row["operation"]): _float(row["here"]) for row in rows}
-    faster = {str(row["operation"]): _float(row["paper"]) / _float(row["here"]) for row in rows}
+    here = {str(row["operation"]): as_float(row["here"]) for row in rows}
+    faster = {str(row["operation"]): as_float(row["paper"]) / as_float(row["here"]) for row in rows}
     return judge(
         [here["C_j"] > here["C_i"], here["C_j"] > 5 * here["C_i"]],
         f"C_j {here['C_j']:.3g} ns, C_i {here['C_i']:.3g} ns, C_d {here['C_d']:.3g} ns: "
@@ -395,10 +397,6 @@ def verdict_table_3(rows: Rows) -> Verdict:
 
 def _mean(values: list[float]) -> float | None:
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
-
-
-def _float(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
 
 
 _SLOWED = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from penstock.experiments.lab.experiment import Verdict
@@ -25,3 +26,8 @@ def times(ratio: float | None) -> str:
 
 def per_cent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def as_float(value: object) -> float:
+    """A number of a row of measurements; NaN if it is none."""
+    return float(value) if isinstance(value, int | float) else math.nan

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from penstock.experiments.figures.judgement import judge, times
+from penstock.experiments.figures.judgement import as_float, judge, times
 from penstock.experiments.lab.chart import Chart, Panel, series_by
 from penstock.experiments.lab.experiment import Experiment, Point, Rows, Scale, Verdict
 from penstock.experiments.scale.cell_query import QUERIES
@@ -48,9 +47,9 @@ def window_points(scale: Scale) -> list[Point]:
 
 
 def window_chart(rows: Rows) -> Chart:
-    own = [{**row, "MB": _float(row["bytes"]) / 1e6} for row in rows]
+    own = [{**row, "MB": as_float(row["bytes"]) / 1e6} for row in rows]
     first = rows[0] if rows else {}
-    caches = {name: _float(first[name]) / 1e6 for name in ("L2", "L3") if name in first}
+    caches = {name: as_float(first[name]) / 1e6 for name in ("L2", "L3") if name in first}
     cost = "CPU (ns per tuple)"
     return Chart(
         (
@@ -76,7 +75,7 @@ def window_verdict(rows: Rows) -> Verdict:
     checks, words = [], []
     for join in JOINS:
         own = sorted(
-            (_float(row["window"]), _float(row["ns"]), _float(row["bytes_per_row"]))
+            (as_float(row["window"]), as_float(row["ns"]), as_float(row["bytes_per_row"]))
             for row in rows
             if row["join"] == join
         )
@@ -138,7 +137,7 @@ def stream_verdict(rows: Rows) -> Verdict:
         said = []
         for form in FORMS:
             own = sorted(
-                (_float(row["streams"]), _float(row["ns"]), _float(row["bytes_per_row"]))
+                (as_float(row["streams"]), as_float(row["ns"]), as_float(row["bytes_per_row"]))
                 for row in rows
                 if row["shape"] == shape and row["form"] == form
             )
@@ -197,7 +196,7 @@ def cell_verdict(rows: Rows) -> Verdict:
     checks, words = [], []
     for name, query in QUERIES.items():
         own = sorted(
-            (_float(row["cells"]), _float(row["copies"]), _float(row["skew"]))
+            (as_float(row["cells"]), as_float(row["copies"]), as_float(row["skew"]))
             for row in rows
             if row["query"] == name
         )
@@ -212,14 +211,10 @@ def cell_verdict(rows: Rows) -> Verdict:
             if query.hot is not None:
                 checks.append(skew < 2)
             words.append(f"{name} {copies:.3g} copies, fullest {times(skew)} the mean")
-    even = max(_float(r["skew"]) for r in rows if QUERIES[str(r["query"])].zipf is None)
+    even = max(as_float(r["skew"]) for r in rows if QUERIES[str(r["query"])].zipf is None)
     return judge(
         checks, f"{', '.join(words)}; without Zipf the fullest has at most {times(even)} the mean"
     )
-
-
-def _float(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
 
 
 EXPERIMENTS: Sequence[Experiment] = (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from penstock.experiments.figures.judgement import judge, per_cent
+from penstock.experiments.figures.judgement import as_float, judge, per_cent
 from penstock.experiments.lab.chart import Chart, Panel, series_by
 from penstock.experiments.lab.experiment import Experiment, Point, Row, Rows, Scale, Verdict
 from penstock.experiments.together import IN_TIME, Drifting, measure_together
@@ -31,10 +31,10 @@ def _run(rows: Rows) -> list[Row]:
 
 def chart(rows: Rows) -> Chart:
     own = [
-        {**row, "ms": 1000 * _float(row["cpu"]), "thousands": _float(row["in_time"]) / 1000}
+        {**row, "ms": 1000 * as_float(row["cpu"]), "thousands": as_float(row["in_time"]) / 1000}
         for row in _run(rows)
     ]
-    capacity = 1000 * _float(own[0]["capacity"]) if own else math.nan
+    capacity = 1000 * as_float(own[0]["capacity"]) if own else math.nan
     axis = "time (s)"
 
     def panel(title: str, label: str, y: str, log: bool, limit: dict[str, float]) -> Panel:
@@ -60,11 +60,11 @@ def summary(rows: Rows) -> list[dict[str, str | float | None]]:
     lines: list[dict[str, str | float | None]] = [
         {
             "configuration": name,
-            "CPU s": sum(_float(row["cpu"]) for row in own),
-            "results %": 100 * _float(own[-1]["made"]) / _float(own[-1]["exact"]),
-            "in time %": 100 * _float(own[-1]["in_time"]) / _float(own[-1]["exact"]),
-            "most behind s": max(_float(row["delay"]) for row in own),
-            "changes of plan": _float(own[-1]["plan_changes"]),
+            "CPU s": sum(as_float(row["cpu"]) for row in own),
+            "results %": 100 * as_float(own[-1]["made"]) / as_float(own[-1]["exact"]),
+            "in time %": 100 * as_float(own[-1]["in_time"]) / as_float(own[-1]["exact"]),
+            "most behind s": max(as_float(row["delay"]) for row in own),
+            "changes of plan": as_float(own[-1]["plan_changes"]),
             "left out": None,
         }
         for name, own in found.items()
@@ -80,7 +80,7 @@ def summary(rows: Rows) -> list[dict[str, str | float | None]]:
 def verdict(rows: Rows) -> Verdict:
     lines = summary(rows)
     share = {
-        str(line["configuration"]): _float(line["in time %"]) / 100
+        str(line["configuration"]): as_float(line["in time %"]) / 100
         for line in lines
         if line["left out"] is None
     }
@@ -94,10 +94,6 @@ def verdict(rows: Rows) -> Verdict:
         return Verdict("not measured", measured)
     alone = max(each for name, each in share.items() if name not in TOGETHER)
     return judge([max(together) >= alone, min(together) >= alone], measured)
-
-
-def _float(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
 
 
 EXPERIMENTS: Sequence[Experiment] = (
