@@ -48,11 +48,11 @@ def run(
     engine = penstock.Engine(
         penstock.parse(text, dict.fromkeys("ABC", SCHEMA)), plan=plan, feedback=feedback
     )
-    count = len(tables["A"])
-    answers = [
-        engine.push({name: table.slice(at, batch) for name, table in tables.items()}).to_pylist()
-        for at in range(0, count, batch)
-    ]
+    answers = []
+    for at in range(0, len(tables["A"]), batch):
+        push = {name: table.slice(at, batch) for name, table in tables.items()}
+        answers.append(engine.push(push).to_pylist())
+        engine.sweep()  # The dead are matches, too, for as long as they are there.
     counts = [
         {"probes": join["probes"], "matches": join["matches"]} for join in engine.metrics()["joins"]
     ]

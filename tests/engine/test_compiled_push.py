@@ -127,13 +127,13 @@ def test_no_room_at_all_is_a_failed_push_as_well(monkeypatch: pytest.MonkeyPatch
 
 def test_what_is_out_of_the_ordinary_goes_edge_by_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[bool] = []
-    run = CompiledPush.run
+    run = CompiledPush._push
 
     def note(self: CompiledPush, *arguments: Any) -> None:
         made.append(True)
         run(self, *arguments)
 
-    monkeypatch.setattr(CompiledPush, "run", note)
+    monkeypatch.setattr(CompiledPush, "_push", note)
     push = batches(1, 30, 5, 8)
     engine_for().push(push)
     assert made == [True]

@@ -136,7 +136,7 @@ def fail_sometimes(
         for owner, name, always in (
             (LeafWindow, "append", False),
             (JoinStep, "apply", False),
-            (CompiledPush, "run", False),
+            (CompiledPush, "_push", False),
             (type(engine._output), "stage", True),
         ):
             patch.setattr(owner, name, failing(getattr(owner, name), always))

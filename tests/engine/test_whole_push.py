@@ -17,7 +17,7 @@ import pytest
 import penstock
 from penstock.engine.compiled_push import CompiledPush
 from penstock.engine.engine import Engine
-from penstock.engine.kernels import window
+from penstock.engine.kernels import whole_push
 from penstock.engine.plain_answer import PlainAnswer
 from penstock.errors import InputError, PenstockError
 
@@ -181,7 +181,7 @@ def interrupted(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("place", [(CompiledPush, "_call"), (PlainAnswer, "__call__")])
+@pytest.mark.parametrize("place", [(CompiledPush, "_call"), (PlainAnswer, "table")])
 def test_a_push_that_fails_changes_nothing(
     place: tuple[Any, str], monkeypatch: pytest.MonkeyPatch, whole: list[bool]
 ) -> None:
@@ -204,7 +204,7 @@ def test_who_cannot_go_back_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     running = engine()
     running.push({"A": batch([1], [5])})
     with monkeypatch.context() as patch:
-        patch.setattr(window, "append_all", interrupted)
+        patch.setattr(whole_push, "push", interrupted)
         with pytest.raises(KeyboardInterrupt):
             running.push({"A": batch([2], [6])})
     with pytest.raises(PenstockError, match=r"Engine\.restore"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.engine.kernels.lifespan import BEGINNING, FOREVER
 
@@ -10,8 +10,7 @@ START = int(BEGINNING)
 END = int(FOREVER)
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(NamedTuple):
     """``now`` is the newest instant seen, ``watermark`` what state must outlive.
 
     ``strict`` tells whether disorder is declared: then an instant is settled when the watermark

@@ -28,9 +28,12 @@ from penstock.engine.compiled_order import WORKSPACE, CompiledOrder
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites
 from penstock.engine.join_step import Input
+from penstock.engine.kernels import arrow_struct, whole_push
 from penstock.engine.kernels import push as kernel
+from penstock.engine.kernels.lifespan import BEGINNING
 from penstock.engine.kernels.probe_order import NOW
 from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.plain_answer import PlainAnswer
 from penstock.engine.rows import ACTIVE, HashIndex, Rows
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.waiting_in_window import WaitingInWindow
@@ -46,9 +49,35 @@ Int64s = NDArray[np.int64]
 Run = tuple[int, int]
 """New rows of a window: the first of them, and how many."""
 
+_NEVER = int(BEGINNING)
 _RESULTS = 1 << 12
 _COPIED = 1 << 14
 """Fewer results than that are copied, and the table is used again."""
+
+
+class Arrivals:
+    """What has come for windows, where it lies, and where it goes
+    (:mod:`penstock.engine.kernels.whole_push`)."""
+
+    def __init__(self, table: NDArray[np.int64], facts: NDArray[np.int64]) -> None:
+        self.table = table
+        self.facts = facts
+        self.hashes = np.empty(0, np.int64)
+        """Working space for as many numbers as a window gets rows."""
+        self.before = _NEVER
+        """What died before then can be let go of."""
+        self.since = _NEVER
+        """What died before then can be hidden."""
+        self.filled: list[tuple[HashIndex, Rows]] = []
+        """The indexes that get the new rows."""
+        self.answer: PlainAnswer | None = None
+        """What is made of the results, if that is simple."""
+
+
+_NO_ANSWER = (np.empty(0, np.int64), *np.empty((2, 0, 0), np.int64))
+_NOTHING = Arrivals(
+    np.empty((0, whole_push.ARRIVAL), np.int64), np.empty((0, arrow_struct.FACTS), np.int64)
+)
 
 
 class CompiledPush:
@@ -77,16 +106,13 @@ class CompiledPush:
         for edge in edges:
             self._ring(edge.source)
             self._ring(edge.input)
+            for index in edge.source.rows.indexes:
+                self._index(index)
         for operator, _ in self._joins:
             for steps in operator.steps:
                 for _, step in steps:
                     assert step.index is not None
                     self._index(step.index)
-        self._places = {
-            alias: kernel.RING * self._numbers[id(window.rows)] + kernel.OLD
-            for alias, window in self._windows.items()
-        }
-        """Where the first new row of each window is noted."""
         self._stores: list[CompositeState] = []
         for edge in edges:
             if isinstance(edge.input, CompositeState):
@@ -97,7 +123,7 @@ class CompiledPush:
             for index in _indexes_of(guard):
                 self._index(index)
         self._inputs = [(edge, self._numbers[id(edge.input.rows)]) for edge in edges]
-        self._filled = [(self._numbers[id(each.rows)], each.rows) for each in self._stores]
+        self._filled = [(index, each.rows) for each in self._stores for index in each.rows.indexes]
         self._generations = [rows.generation for rows in self._rings]
         self._code = np.empty(0, np.int64)
         # To pack numbers is several times faster than numpy's conversion of a list.
@@ -109,10 +135,11 @@ class CompiledPush:
         self._now, self._narrow = now[:rings].reshape(-1, kernel.RING), now[rings:]
         orders = [order for operator, _ in self._joins for order in operator.orders]
         self._growth = np.array([g for operator, _ in self._joins for g in operator.growth])
-        self._fresh = np.zeros(len(counts) + len(edges) + 1 + 5, np.int64)
+        laps = len(edges) + 1 + len(self._windows)
+        self._fresh = np.zeros(len(counts) + laps + kernel.PROGRESS, np.int64)
         """What is zero when a push begins: counts, laps, progress."""
         self._new, self._laps, self._progress = np.split(
-            self._fresh, [len(counts), len(counts) + len(edges) + 1]
+            self._fresh, [len(counts), len(counts) + laps]
         )
         self._streams = sorted(top.streams)
         self._width = len(self._streams) + 2
@@ -124,16 +151,48 @@ class CompiledPush:
         self._met = np.zeros(kernel.SCRATCH, np.uint8)
         self._chooser = next(filter(self._chosen_by, (g for _, g in self._guarded)), None)
         """The guard whose look at the news spares others the same look."""
+        self._wakers: list[tuple[int, WaitingInWindow, CompositeState]] = []
+        """Where it is counted who wakes at each guard, where they waited, and where they go."""
+        for edge, guard in self._guarded:
+            assert isinstance(edge.input, CompositeState)
+            assert isinstance(guard.waiting, WaitingInWindow)
+            self._wakers.append((guard.place + 2, guard.waiting, edge.input))
         self._items: list[CompositeState] = []
         """What each item of the list fills."""
         self.let_in = 0
         """Rows that came into inputs with the push at hand."""
+        self.is_torn = False
+        """Whether rows have come of which the rings do not know yet."""
+        self.needs_care = False
+        """Whether a ring should be packed or is too large."""
+        self._ends = self._now[:, : kernel.OLD + 1]
+        """Where rings begin, where they end, and where they did before the push."""
+        self._came: list[int] = []
+        """Rows that came into rings with the push at hand."""
+        self._names = [*(edge.streams for edge in edges), top.streams]
+        self._names += [window.streams for window in self._windows.values()]
         self._write_down()
 
     @property
     def is_current(self) -> bool:
         """Whether no ring or index has come, gone or moved since."""
         return self._generations == [rows.generation for rows in self._rings]
+
+    def has_all(self, kept: Sequence[CompositeState]) -> bool:
+        """Whether there are no other states than those that were written down."""
+        return len(kept) == len(self._stores)
+
+    def ring_of(self, alias: str) -> int:
+        """The number of the ring of a window."""
+        return self._numbers[id(self._windows[alias].rows)]
+
+    def lap_of(self, alias: str) -> int:
+        """The lap in which a window gets its new rows."""
+        return len(self._edges) + 1 + list(self._windows).index(alias)
+
+    def number_of(self, index: HashIndex) -> int:
+        """The number of an index of a window or state."""
+        return self._numbers[id(index)]
 
     def hand_back(self) -> None:
         """The joins go on without it: they get to know what was learned."""
@@ -159,20 +218,52 @@ class CompiledPush:
     @property
     def fits(self) -> bool:
         """Whether the slice at hand is short enough."""
-        return all(operator.is_brief for operator, _ in self._joins)
+        return False not in [operator.is_brief for operator, _ in self._joins]
 
     # -- a push ------------------------------------------------------------------------------
 
     def run(self, news: Mapping[str, Run], stopwatch: Stopwatch) -> None:
         """Push the new rows of the windows, which hold them already."""
-        self._begin(news)
+        self._note_rings()
+        for alias, (first, _) in news.items():
+            self._now[self.ring_of(alias), kernel.OLD] = first
+        self._push(_NOTHING, sum([count for _, count in news.values()]), stopwatch)
+
+    def run_whole(self, arrivals: Arrivals, count: int, stopwatch: Stopwatch) -> None:
+        """Push ``count`` rows that have arrived and are in no window yet, though there is room."""
+        self._note_rings()
+        self._push(arrivals, count, stopwatch)
+
+    def take_in(self, arrivals: Arrivals) -> None:
+        """Put rows that have arrived into their windows, and no more."""
+        self._note_rings()
+        self.is_torn = True
+        whole_push.begin(
+            arrivals.table,
+            arrivals.facts,
+            arrivals.hashes,
+            arrivals.before,
+            arrivals.since,
+            self._code,
+            self._now,
+            self._narrow,
+            self._laps,
+        )
+        self._synchronise(arrivals)
+
+    def _push(self, arrivals: Arrivals, count: int, stopwatch: Stopwatch) -> None:
+        self._fresh[:] = 0
+        if len(self._met) < kernel.SCRATCH + count:
+            self._met = np.zeros(kernel.SCRATCH + 2 * count, np.uint8)
         began = stopwatch.clock()
+        lacking = self._call(arrivals, True)
         try:
-            while lacking := self._call():
-                self._synchronise()
+            while lacking:
+                self._synchronise(arrivals)
                 self._make_room(lacking)
+                lacking = self._call(arrivals, False)
         finally:
-            self._synchronise()
+            self._synchronise(arrivals)
             self._log_woken()
         self._count(stopwatch, stopwatch.clock() - began)
         WORKSPACE.give_back()
@@ -193,32 +284,28 @@ class CompiledPush:
             and guard.streams <= order.steps[0].target.streams
         )
 
-    def _begin(self, news: Mapping[str, Run]) -> None:
+    def _note_rings(self) -> None:
         now: list[int] = []
         for rows in self._rings:
-            now += (rows.low, rows.tail, rows.head, rows.head, rows.room, rows.mask)
-        for alias, (first, _) in news.items():
-            now[self._places[alias]] = first
+            head = rows.head
+            now += (rows.low, rows.tail, head, head, rows.room, rows.mask)
         now += [index.narrow for index in self._indexes]
         self._put(self._now_in_bytes, 0, *now)
-        self._fresh[:] = 0
-        for edge, guard in self._guarded:
-            assert isinstance(edge.source, LeafWindow)
-            if guard is self._chooser:
-                self._forget_who_was_met(news, guard)
-            if edge.source.stream.alias in news:
-                edge.source.asleep.wake_run(*news[edge.source.stream.alias])
 
-    def _forget_who_was_met(self, news: Mapping[str, Run], guard: Guard) -> None:
-        (alias,) = guard.opposite.streams
-        size = kernel.SCRATCH + (news[alias][1] if alias in news else 0)
-        if len(self._met) < size:
-            self._met = np.zeros(2 * size, np.uint8)
-        else:
-            self._met[kernel.SCRATCH : size] = 0
-
-    def _call(self) -> int:
-        lacking: int = kernel.run(
+    def _call(self, arrivals: Arrivals, is_new: bool) -> int:
+        space = WORKSPACE
+        work = space.of(self._width)
+        columns, order, out = _NO_ANSWER
+        if arrivals.answer is not None:
+            columns, order, out = arrivals.answer.get_ready(self._streams)
+        self.is_torn = True
+        lacking: int = whole_push.push(
+            arrivals.table,
+            arrivals.facts,
+            arrivals.hashes,
+            arrivals.before,
+            arrivals.since,
+            is_new,
             self._code,
             self._now,
             self._narrow,
@@ -226,27 +313,37 @@ class CompiledPush:
             self._new,
             self._laps,
             self._progress,
-            WORKSPACE.of(self._width),
-            WORKSPACE.keys,
-            WORKSPACE.found,
+            work,
+            space.keys,
+            space.found,
             ACTIVE,
             self._order_now,
             self._tally,
             self._sources,
             self._met,
             self._results,
+            columns,
+            order,
+            out,
         )
         return lacking
 
-    def _synchronise(self) -> None:
-        """Let the rings know how far they have been filled."""
-        heads = self._now[:, kernel.HEAD].tolist()
-        for number, rows in self._filled:
-            rows.head = heads[number]
-            for index in rows.indexes:
-                index.stop = rows.head
-        for index, narrow in zip(self._indexes, self._narrow.tolist(), strict=True):
-            index.narrow = bool(narrow)
+    def _synchronise(self, arrivals: Arrivals) -> None:
+        """Let the rings know how far they have been filled, and what is gone."""
+        self.needs_care = False
+        self._came = came = []
+        for rows, (low, tail, head, old) in zip(self._rings, self._ends.tolist(), strict=True):
+            self.needs_care |= rows.move_on(low, tail, head)
+            came.append(head - old)
+        for index, rows in self._filled:
+            index.stop = rows.head
+        for index, rows in arrivals.filled:
+            index.stop = rows.head
+        narrow = self._narrow.tolist()
+        if 0 in narrow:
+            for index, is_narrow in zip(self._indexes, narrow, strict=True):
+                index.narrow = bool(is_narrow)
+        self.is_torn = False
 
     def _make_room(self, lacking: int) -> None:
         item, count = int(self._progress[kernel.ITEM]), int(self._progress[kernel.LACKING])
@@ -269,29 +366,30 @@ class CompiledPush:
 
     def _log_woken(self) -> None:
         """Who was woken sleeps on if the push fails."""
-        for edge, guard in self._guarded:
-            woken = int(self._new[guard.place + 2])
+        for place, waiting, admitted in self._wakers:
+            woken = self._new.item(place)
             if woken:
-                assert isinstance(edge.input, CompositeState)
-                assert isinstance(guard.waiting, WaitingInWindow)
-                old = int(self._now[self._numbers[id(edge.input.rows)], kernel.OLD])
-                guard.waiting.note_woken(edge.input, old, woken)
+                old = self._now.item(self._numbers[id(admitted.rows)], kernel.OLD)
+                waiting.note_woken(admitted, old, woken)
 
     def _count(self, stopwatch: Stopwatch, seconds: float) -> None:
-        came = (self._now[:, kernel.HEAD] - self._now[:, kernel.OLD]).tolist()
+        counts, came = self._counts, self._came
+        counts[:] = [a + b for a, b in zip(counts, self._new.tolist(), strict=True)]
         self.let_in = 0
         for edge, number in self._inputs:
             self.let_in += came[number]
             edge.delta = None
             if not edge.is_guarded:
-                edge.count(came[number])
-        counts = self._counts
-        counts[:] = [a + b for a, b in zip(counts, self._new.tolist(), strict=True)]
+                counts[edge.place] += came[number]
+                counts[edge.place + 1] += came[number]
         laps = self._laps.tolist()
-        unit = seconds / (sum(laps) or 1)
-        for edge, lap in zip(self._edges, laps, strict=False):
-            stopwatch.add(edge.streams, lap * unit)
-        stopwatch.add(self._top.streams, laps[-1] * unit)
+        stopwatch.add(self._names, laps, seconds / (sum(laps) or 1))
+
+    @property
+    def answered(self) -> int:
+        """The number of results if the answer has been filled with them, else 0."""
+        _, count, answered = self._progress[kernel.LACKING :].tolist()
+        return count if answered else 0
 
     def found(self, lasting: bool) -> Composites | None:
         """What the push has found: for good, or until the next one."""
@@ -339,7 +437,21 @@ class CompiledPush:
                 items.append(place)
                 if producer.state is not None:
                     self._items.append(producer.state)
-        self._code = np.array([len(items), *items, 0, *code], np.int64)
+        lives = head + len(code)
+        code += self._lives()
+        self._code = np.array([len(items), *items, lives, *code], np.int64)
+
+    def _lives(self) -> list[int]:
+        """How the rows of rings die: by their own dates, or with a row of a window."""
+        lives = [len(self._windows)]
+        for window in self._windows.values():
+            lives += (self._numbers[id(window.rows)], address_of(window.rows.deaths))
+        lives.append(len(self._stores))
+        for store in self._stores:
+            lives += (self._numbers[id(store.rows)], len(store.id_columns))
+            for alias, column in store.id_columns.items():
+                lives += (address_of(store.rows.columns[column]), self.ring_of(alias))
+        return lives
 
     def _write_guard(self, code: list[int], head: int, edge: Edge, guard: Guard, lap: int) -> int:
         window, target = edge.source, guard.opposite.input

@@ -199,10 +199,11 @@ class Edge:
         """The push is done."""
         for guard in self.guards:
             guard.waiting.commit()
-        for guard in self._leaving:
-            guard.waiting.clear()
-        self._leaving.clear()
-        self.is_guarded = any(guard.is_on for guard in self.guards)
+        if self._leaving:
+            for guard in self._leaving:
+                guard.waiting.clear()
+            self._leaving.clear()
+        self.is_guarded = True in [guard.is_on for guard in self.guards]
 
     def undo(self) -> None:
         """The push has failed: those who were woken sleep on."""

@@ -593,9 +593,9 @@ class Engine:
             now = self._place + taken.places - 1
             return Clock(now=max(before.now, now), watermark=now + 1)
         watermark = before.watermark
-        if self._timed and all(name in newest for name in self._timed):
-            oldest = min([newest[name] for name in self._timed])
-            watermark = max(watermark, oldest - self._lateness)
+        seen = [newest[name] for name in self._timed if name in newest]
+        if seen and len(seen) == len(self._timed):
+            watermark = max(watermark, min(seen) - self._lateness)
         now = max([before.now, *newest.values()])
         if promised is not None:
             watermark = max(watermark, self._in_ticks(promised))
@@ -661,34 +661,32 @@ class Engine:
             len(taken.rows[name]) for name in self._timed if name in taken.rows
         )
         self._counters.count(taken, len(table))
-        self._conclude(
-            clock, newest, min(births, default=START), sum(map(len, taken.rows.values()))
-        )
+        rows = sum(map(len, taken.rows.values()))
+        self._conclude(clock, newest, min(births, default=START), rows)
+        if rows == 0 or self._is_time_to_let_go:
+            self._let_go()
         return table
 
     def _push_whole(self, whole: WholePush, batches: Mapping[str, Any]) -> pa.Table | None:
         """The same for plain batches, in few calls; None if this push is not for it."""
         (tree,) = self._trees
-        if tree.in_one_call() is None or not whole.look(batches, self._clock.watermark):
+        if not tree.is_written_down and tree.in_one_call() is None:
             return None
-        newest = dict(self._newest)
-        for source, instant in whole.newest().items():
-            newest[source] = max(instant, newest.get(source, instant))
+        if not whole.look(batches, self._clock.watermark):
+            return None
+        newest = whole.newest(self._newest)
         clock = self._advanced(newest, None, None)
-        compiled = whole.get_ready(tree, clock.watermark)
+        passed = self._passed
+        compiled = whole.get_ready(tree, clock.watermark, passed)
         if compiled is None or self._owed_results is not None:
             return None
         marks = tree.marks()
-        began = Stopwatch.clock()
         try:
-            self._broken = True
-            whole.append()
-            self._broken = False
-            seconds = Stopwatch.clock() - began
-            results = whole.join(tree, compiled, seconds, self._output.keeps)
-            table = self._output.stage([results], clock)
+            table = whole.join(tree, compiled, self._output, clock)
         except BaseException:
-            if not self._broken:
+            if compiled.is_torn:
+                self._broken = True
+            else:
                 self._go_back([marks])
             raise
         self._broken = True
@@ -697,7 +695,12 @@ class Engine:
         self._started = True
         self._latest = whole.rows
         self._counters.count_rows(whole.seen, table.num_rows)
+        if whole.has_let_go:
+            tree.note_expired(passed)
+            self._unswept = 0
         self._conclude(clock, newest, whole.first, whole.rows)
+        if compiled.needs_care if whole.has_let_go else self._is_time_to_let_go:
+            self._let_go()
         return table
 
     def _go_back(self, marks: Sequence[Marks]) -> None:
@@ -717,8 +720,16 @@ class Engine:
         self._clock = clock
         self._newest = newest
         self._unswept += rows
-        if rows == 0 or self._unswept > self._patience or clock.watermark > self._look_at:
-            self._let_go()
+
+    @property
+    def _is_time_to_let_go(self) -> bool:
+        return self._unswept > self._patience or self._clock.watermark > self._look_at
+
+    @property
+    def _passed(self) -> int:
+        """What died before then is of no use to anybody."""
+        # A restart must find the results of the last settled instant.
+        return self._clock.watermark - (self._grouped and self._strict)
 
     def _join(
         self,
@@ -762,12 +773,11 @@ class Engine:
         """Drop what the watermark has passed, pack what is sparse, forget values nobody has.
 
         Answers do not depend on it. So pushes of few rows do it now and then: when a 16th of what
-        is held has come, or a 16th of the longest window has passed, or somebody looks.
+        is held has come, or a 16th of the longest window has passed, or somebody looks. Pushes
+        that are made as a whole do so in passing, except for packing.
         """
-        before = self._clock.watermark
+        before = self._passed
         self._unswept = 0
-        if self._grouped and self._strict:
-            before -= 1  # A restart must find the results of the last settled instant.
         control = self._overload
         for tree, interners, wiring in zip(
             self._trees, self._interners, self._wirings, strict=True

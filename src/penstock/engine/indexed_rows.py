@@ -26,6 +26,8 @@ class IndexedRows(ABC):
         self.rows = rows
         self._indexes: dict[Keys, HashIndex] = {}
         self._users: dict[Keys, int] = {}
+        self.became_whole = 0
+        """How often an index has got the last row that it lacked."""
 
     @abstractmethod
     def _entries(self, keys: Keys, rows: Int64s) -> tuple[Int64s, Int64s | None]:
@@ -50,6 +52,7 @@ class IndexedRows(ABC):
         stop = min(start + most, rows.head)
         if stop < rows.head and not rows.touch(index, 8 * most):
             return rows.head - start
+        self.became_whole += index.stop < stop == rows.head
         index.stop = stop
         if start < stop:
             values, chosen = self._entries(keys, np.arange(start, stop, dtype=np.int64))

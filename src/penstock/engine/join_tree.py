@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.engine.arrival import Arrival
 from penstock.engine.bookmark import Bookmark
 from penstock.engine.clock import END, START
-from penstock.engine.compiled_push import CompiledPush, Run
+from penstock.engine.compiled_push import Arrivals, CompiledPush, Run
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
 from penstock.engine.edge import Edge, in_order, may_wait_for
@@ -420,6 +420,13 @@ class JoinTree:
         that is still to come; the same goes for what is completed after a change of plan. Then only
         what died before ``watermark``, too, is hidden.
         """
+        since = self.expect_slice(first, last, count, watermark, self._expired)
+        if since > START:
+            self.hide_before(since)
+
+    def expect_slice(self, first: int, last: int, count: int, watermark: int, expired: int) -> int:
+        """The same, except that it is for the caller to :meth:`hide_before` the returned instant,
+        if any, after having let go of what died before ``expired``."""
         for operator in self.operators:
             operator.extent = last - first
         if self._guarded or self.missing:
@@ -430,13 +437,18 @@ class JoinTree:
             for state in self._kept:
                 state.rows.low = state.rows.tail
         self._unhidden += count
-        passed = first - max(self._hidden, self._expired)
-        if self._unhidden >= _WORTH_HIDING and passed >= self._worth_hiding:
-            self._hidden, self._unhidden = first, 0
-            for leaf in self.leaves.values():
-                leaf.rows.hide_before(first)
-            for state in self._kept:
-                state.hide()
+        passed = first - max(self._hidden, expired)
+        if self._unhidden < _WORTH_HIDING or passed < self._worth_hiding:
+            return START
+        self._hidden, self._unhidden = first, 0
+        return first
+
+    def hide_before(self, instant: int) -> None:
+        """Let probes skip the oldest rows of all windows and states that died before then."""
+        for leaf in self.leaves.values():
+            leaf.rows.hide_before(instant)
+        for state in self._kept:
+            state.hide()
 
     def note_expired(self, before: int) -> None:
         """All windows and states have let go of what died before then."""
@@ -530,6 +542,11 @@ class JoinTree:
                 askers.append((edge.node.stream, step))
         return askers
 
+    @property
+    def is_written_down(self) -> bool:
+        """Whether the last push could have been one call."""
+        return self._compiled is not None
+
     def in_one_call(self) -> CompiledPush | None:
         """What can work off the slice at hand in one call, if the tree is fit for it."""
         if self.rationing is not None or self._askers is None:
@@ -552,6 +569,14 @@ class JoinTree:
             assert anew is not None, "completed states are as fit for one call as before"
             compiled = anew
         compiled.run(news, self.stopwatch)
+        self._let_in += compiled.let_in
+        return compiled.found(lasting) or self._nothing
+
+    def run_whole(
+        self, compiled: CompiledPush, arrivals: Arrivals, count: int, lasting: bool
+    ) -> Composites:
+        """The same for ``count`` rows that are in no window yet."""
+        compiled.run_whole(arrivals, count, self.stopwatch)
         self._let_in += compiled.let_in
         return compiled.found(lasting) or self._nothing
 

@@ -36,6 +36,8 @@ class Output(Protocol):
     """Whether it has to know all living results after a restart."""
     keeps: bool
     """Whether it keeps results, or what is made of them, beyond the push."""
+    plainly: PlainAnswer | None
+    """What makes the answer of a push out of its results alone, if that is simple."""
 
     def stage(self, results: Sequence[Composites], clock: Clock) -> pa.Table:
         """The rows that leave, given the new results of each block."""
@@ -76,13 +78,13 @@ class _Table:
         self._schema = graph.schema
         self._empty = empty_table(self._schema)
         self._project = Projection([item.expression for item in graph.select], tree.leaves)
-        self._plainly = PlainAnswer.of(graph, tree.leaves)
+        self.plainly = PlainAnswer.of(graph, tree.leaves)
 
     def __call__(self, results: Composites, instants: Int64s) -> pa.Table:
         if len(results) == 0:
             return self._empty
-        if self._plainly and results.table is not None and instants is results.births:
-            table = self._plainly(results.table, list(results.ids))
+        if self.plainly and results.table is not None and instants is results.births:
+            table = self.plainly(results.table, list(results.ids))
             if table is not None:
                 return table
         order = ring.order_of(instants)
@@ -99,6 +101,7 @@ class BornOutput:
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._table = _Table(graph, tree)
+        self.plainly = self._table.plainly
 
     def stage(self, results: Sequence[Composites], clock: Clock) -> pa.Table:
         return self._table(results[0], results[0].births)
@@ -125,6 +128,7 @@ class HeldOutput:
 
     needs_history = True
     keeps = True
+    plainly: PlainAnswer | None = None
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._table = _Table(graph, tree)
@@ -164,6 +168,7 @@ class DifferenceOutput:
 
     needs_history = True
     keeps = True
+    plainly: PlainAnswer | None = None
 
     def __init__(self, graph: JoinGraph, trees: Sequence[JoinTree]) -> None:
         self._table = _Table(graph, trees[0])
@@ -197,6 +202,7 @@ class GroupedOutput:
 
     needs_history = True
     keeps = True
+    plainly: PlainAnswer | None = None
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._by_rows = graph.by_rows

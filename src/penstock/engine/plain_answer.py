@@ -21,6 +21,8 @@ from penstock.query.join_graph import JoinGraph
 
 Int64s = NDArray[np.int64]
 
+_FEW = 8
+
 
 class PlainAnswer:
     """Makes the answer's table of a table of results."""
@@ -34,6 +36,9 @@ class PlainAnswer:
         self._streams: list[str] = []
         self._code = np.empty(0, np.int64)
         self._order = np.empty((2, 0), np.int64)
+        self._out = np.empty((len(columns), 0), np.int64)
+        self._likely = 0
+        """How many results there may be."""
 
     @classmethod
     def of(cls, graph: JoinGraph, leaves: Mapping[str, LeafWindow]) -> PlainAnswer | None:
@@ -54,26 +59,40 @@ class PlainAnswer:
 
         None if a column has had a NULL, or they lie too far apart to be put in order here.
         """
-        if any(ring.flags is not None for _, ring in self._columns):
+        count = self._likely = results.shape[1]
+        code, order, out = self.get_ready(streams)
+        if not len(code) or not kernel.answer(code, results, len(streams), order, out):
             return None
+        return self.table(count)
+
+    def get_ready(self, streams: list[str]) -> tuple[Int64s, Int64s, Int64s]:
+        """What the kernel needs for as many results as are likely: code, working space, columns.
+
+        There is no code if a column has had a NULL.
+        """
         written = [ring.rows.generation for _, ring in self._columns]
         if written != self._written or streams != self._streams:
             self._write_down(streams)
             self._written, self._streams = written, streams
-        count = results.shape[1]
-        if self._order.shape[1] < count:
-            self._order = np.empty((2, 2 * count), np.int64)
-        out = np.empty((len(self._types), count), np.int64)
-        if not kernel.answer(self._code, results, len(streams), self._order, out):
-            return None
+        if self._order.shape[1] < self._likely:
+            self._order = np.empty((2, 2 * self._likely), np.int64)
+        self._out = np.empty((len(self._types), self._likely), np.int64)
+        return self._code, self._order, self._out
+
+    def table(self, count: int) -> pa.Table:
+        """The answer: the first ``count`` values of the columns that have been filled."""
         arrays = [
             pa.Array.from_buffers(type_, count, [None, pa.py_buffer(column)])
-            for type_, column in zip(self._types, out, strict=True)
+            for type_, column in zip(self._types, self._out, strict=True)
         ]
+        self._likely = count + (count >> 3) + _FEW
         return pa.Table.from_arrays(arrays, schema=self._schema)
 
     def _write_down(self, streams: list[str]) -> None:
         code: list[int] = []
+        self._code = np.empty(0, np.int64)
+        if any(ring.flags is not None for _, ring in self._columns):
+            return
         for stream, ring in self._columns:
             column = ring.rows.columns[ring.column]
             code += (streams.index(stream), column.ctypes.data, ring.rows.mask, column.itemsize)

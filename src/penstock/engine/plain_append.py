@@ -35,8 +35,8 @@ class PlainAppend:
         self._generation = -1
         self._whole = 0
         """How many indexes lack no row. They remain whole, so their number tells which."""
-        self._filled: list[HashIndex] = []
-        """Those, in the order of the table."""
+        self.filled: list[HashIndex] = []
+        """Those, in the order of :attr:`code`."""
         self._code = np.empty(0, np.int64)
         self._hashes = np.empty(0, np.int64)
         self.address = 0
@@ -49,25 +49,21 @@ class PlainAppend:
             self._hashes = np.empty(count, np.int64)
         times = births.ctypes.data
         wide = kernel.append(self.code, start, rows.tail, times, 1, count, sources, self._hashes)
-        self.done(count, wide)
+        rows.head += count
+        for number, index in enumerate(self.filled):
+            index.stop = rows.head
+            if wide >> number & 1:
+                index.narrow = False
 
     @property
     def code(self) -> Int64s:
         """Where everything lies now."""
         rows = self._rows
-        self._filled = [index for index in self._indexes.values() if index.stop == rows.head]
-        if rows.generation != self._generation or len(self._filled) != self._whole:
+        self.filled = [index for index in self._indexes.values() if index.stop == rows.head]
+        if rows.generation != self._generation or len(self.filled) != self._whole:
             self._write_down()
-            self._generation, self._whole = rows.generation, len(self._filled)
+            self._generation, self._whole = rows.generation, len(self.filled)
         return self._code
-
-    def done(self, count: int, wide: int) -> None:
-        """So many rows are in, by :attr:`code`, and these indexes have got wide keys."""
-        self._rows.head += count
-        for number, index in enumerate(self._filled):
-            index.stop = self._rows.head
-            if wide >> number & 1:
-                index.narrow = False
 
     def _write_down(self) -> None:
         rows = self._rows

@@ -168,7 +168,8 @@ class Rows:
     @property
     def room(self) -> int:
         """How many more rows fit as it is, with nothing to be seen to before."""
-        return self.capacity - self.head + min(self.tail, self._swept)
+        tail, swept = self.tail, self._swept
+        return self.capacity - self.head + (tail if tail < swept else swept)
 
     def reserve(self, count: int, expected: int = 0, leap: int = LEAP) -> None:
         """Make room for ``count`` more rows.
@@ -305,6 +306,19 @@ class Rows:
         and head are dead as a rule, and packing them would be for ever. Two thirds are worth it.
         """
         return len(self) > 3 * self._alive_at_check + SMALLEST
+
+    def move_on(self, low: int, tail: int, head: int) -> bool:
+        """Rows have come and gone; whether it should be packed or is too large, by the look of it.
+
+        Indexes are for the caller to see to.
+        """
+        if tail != self.tail:
+            self.tail, self._expected = tail, 0
+        self.low, self.head = low, head
+        live = head - tail
+        return live > 3 * self._alive_at_check + SMALLEST or (
+            live * 4 < self.capacity > SMALLEST and self._expected * 4 < self.capacity
+        )
 
     def note_alive(self, count: int) -> None:
         """So many rows are alive: the next check is when there may be thrice as many."""

@@ -6,9 +6,11 @@ For people who read EXPLAIN ANALYZE, and for nothing else: no decision of the en
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from penstock.plan.stream_set import StreamSet
+
+_MANY = 1 << 10
 
 
 class Stopwatch:
@@ -18,11 +20,26 @@ class Stopwatch:
     """Wall time: CPU time costs a call into the system, several times an operator's own cost."""
 
     def __init__(self) -> None:
-        self.seconds: dict[StreamSet, float] = {}
-        self.laps = 0
-        self._laps: list[tuple[StreamSet, float]] = []
-        """Of the push at hand."""
+        self._seconds: dict[StreamSet, float] = {}
+        self._folded = 0
+        self._laps: list[tuple[Sequence[StreamSet], Sequence[float], float]] = []
+        """Of the push at hand, and of those before it that nobody has asked for yet: operators,
+        and what each took, in units of so many seconds."""
+        self._committed = 0
+        """So many of them are of pushes that are done."""
         self._before = 0.0
+
+    @property
+    def seconds(self) -> dict[StreamSet, float]:
+        """What each operator took, of all pushes that are done."""
+        self._fold()
+        return self._seconds
+
+    @property
+    def laps(self) -> int:
+        """How many there were."""
+        self._fold()
+        return self._folded
 
     def start(self) -> None:
         """What comes next belongs to the next lap."""
@@ -31,20 +48,27 @@ class Stopwatch:
     def lap(self, operator: StreamSet) -> None:
         """What came since the last lap was ``operator``'s."""
         now = self.clock()
-        self._laps.append((operator, now - self._before))
+        self._laps.append(((operator,), (now - self._before,), 1.0))
         self._before = now
 
-    def add(self, operator: StreamSet, seconds: float) -> None:
-        """A lap that somebody else has measured."""
-        self._laps.append((operator, seconds))
+    def add(self, operators: Sequence[StreamSet], laps: Sequence[float], unit: float) -> None:
+        """Laps that somebody else has measured, in units of so many seconds."""
+        self._laps.append((operators, laps, unit))
 
     def commit(self) -> None:
         """The push is done: its laps count."""
-        for operator, seconds in self._laps:
-            self.seconds[operator] = self.seconds.get(operator, 0.0) + seconds
-        self.laps += len(self._laps)
-        self._laps.clear()
+        self._committed = len(self._laps)
+        if self._committed >= _MANY:
+            self._fold()
 
     def forget(self) -> None:
         """The push has failed."""
-        self._laps.clear()
+        del self._laps[self._committed :]
+
+    def _fold(self) -> None:
+        for operators, laps, unit in self._laps[: self._committed]:
+            for operator, lap in zip(operators, laps, strict=True):
+                self._seconds[operator] = self._seconds.get(operator, 0.0) + lap * unit
+            self._folded += len(laps)
+        del self._laps[: self._committed]
+        self._committed = 0

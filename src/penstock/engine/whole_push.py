@@ -1,4 +1,4 @@
-"""A whole push of plain batches in three compiled calls: a look, the windows, the joins.
+"""A whole push of plain batches in three compiled calls: a look, windows and joins, the answer.
 
 Kernels sweep through megabytes, and what Python needs next is no longer in the processor's caches:
 a call of a Python function costs several times as much between kernels as by itself. Step by step
@@ -10,7 +10,6 @@ changed, and the push is made step by step, which gives the same answer.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,14 +18,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.engine.arrival import SLICE
-from penstock.engine.compiled_push import CompiledPush
+from penstock.engine.clock import START, Clock
+from penstock.engine.compiled_push import Arrivals, CompiledPush
 from penstock.engine.composites import Composites
 from penstock.engine.intake import Intake, Source
 from penstock.engine.join_tree import JoinTree
 from penstock.engine.kernels import arrow_struct
-from penstock.engine.kernels import window as window_kernel
+from penstock.engine.kernels.whole_push import ARRIVAL
 from penstock.engine.leaf_window import LeafWindow
-from penstock.engine.plain_batch import PlainBatches, release
+from penstock.engine.output import Output
+from penstock.engine.plain_batch import PlainBatches
 
 Int64s = NDArray[np.int64]
 
@@ -42,6 +43,8 @@ class _Reader:
         self._picks = np.array([source.columns.index(c) for c in leaf.plain_columns], np.int64)
         self._sources = np.empty(len(self._picks), np.int64)
         self.places = (self._picks.ctypes.data, self._sources.ctypes.data)
+        self.numbers = np.empty(0, np.int64)
+        """Of its indexes, as the push knows them."""
 
 
 class _Source:
@@ -77,16 +80,23 @@ class WholePush:
         for each in self._sources.values():
             each.struct = self._structs[each.place].ctypes.data
             each.found = self._found[each.place].ctypes.data
-        self._hashes = np.empty(0, np.int64)
+        self._readers = [
+            (each, reader) for each in self._sources.values() for reader in each.readers
+        ]
+        self._is_complete = len(self._readers) == len(leaves)
+        self._compiled: CompiledPush | None = None
+        """What the arrivals are written down for."""
+        self._filled: list[int] = []
+        """How often an index of each window had been completed then."""
+        self._arrivals = Arrivals(np.zeros((len(self._readers), ARRIVAL), np.int64), self._facts)
         # Of the push at hand:
         self._known: list[_Source] = []
         self._batches: list[pa.RecordBatch] = []
         """What has rows of each of them; kept while their addresses are used."""
         self._times: list[list[int]] = []
         """The first and the last event time of each."""
-        self._filled: list[tuple[_Reader, int, int]] = []
-        """The windows, with their first new row, and how many."""
-        self._windows = np.empty((0, window_kernel.WINDOW), np.int64)
+        self.has_let_go = False
+        """Whether what has passed is gone with the push, from all windows and states."""
         self.rows = 0
         self.first = self._last = 0
         """The first and the last event time of all, in ticks."""
@@ -95,31 +105,26 @@ class WholePush:
 
     def look(self, batches: Any, earliest: int) -> bool:
         """Whether ``batches`` are plain, and no row is before ``earliest``; nothing has changed."""
-        known, kept = self._known, self._batches
         if type(batches) is not dict:
             return False
-        self._facts[:, arrow_struct.COUNT] = 0
-        try:
-            for name, batch in batches.items():
-                each = self._sources.get(name)
-                if type(batch) is pa.Table and batch.num_rows:
-                    parts = batch.to_batches()
-                    batch = parts[0] if len(parts) == 1 else None
-                if each is None or type(batch) is not pa.RecordBatch:
-                    return False
-                if not self._knows(each, batch):
-                    return False
-                if batch.num_rows:
-                    batch._export_to_c(each.struct)
-                    known.append(each)
-                    kept.append(batch)
-                    self._facts[each.place, arrow_struct.COUNT] = batch.num_rows
-            return bool(kept) and self._are_plain(earliest)
-        finally:
-            for each in known:
-                release(self._structs.item(each.place, arrow_struct.RELEASE), each.struct)
+        known, kept = self._known, self._batches
+        for name, batch in batches.items():
+            each = self._sources.get(name)
+            if type(batch) is pa.Table and batch.num_rows:
+                parts = batch.to_batches()
+                batch = parts[0] if len(parts) == 1 else None
+            if each is None or type(batch) is not pa.RecordBatch or not self._knows(each, batch):
+                return False
+            if batch.num_rows:
+                known.append(each)
+                kept.append(batch)
+        return bool(kept) and self._are_plain(earliest)
 
     def _are_plain(self, earliest: int) -> bool:
+        self._facts[:, arrow_struct.COUNT] = 0
+        for each, batch in zip(self._known, self._batches, strict=True):
+            batch._export_to_c(each.struct)
+            self._facts[each.place, arrow_struct.COUNT] = batch.num_rows
         plain: bool = arrow_struct.look_at_all(
             self._structs,
             self._positions,
@@ -134,7 +139,7 @@ class WholePush:
     def _knows(self, each: _Source, batch: pa.RecordBatch) -> bool:
         """Whether the tables say where to look in batches like this one."""
         plain = self._intake.plain_batches(each.source, batch)
-        if plain is None or not all(reader.leaf.is_plain for reader in each.readers):
+        if plain is None or False in [reader.leaf.is_plain for reader in each.readers]:
             return False
         if plain is not each.plain:
             columns = len(plain.columns)
@@ -144,16 +149,19 @@ class WholePush:
             each.plain = plain
         return True
 
-    def newest(self) -> dict[str, int]:
-        """The newest event time of each source, in ticks."""
+    def newest(self, before: Mapping[str, int]) -> dict[str, int]:
+        """The newest event time of each source, in ticks; up to now it was ``before``."""
         spans = self._spans.tolist()
-        self._times = [spans[each.place] for each in self._known]
+        times = self._times = [spans[each.place] for each in self._known]
         self.rows = sum([batch.num_rows for batch in self._batches])
-        self.first = min([first for first, _ in self._times])
-        self._last = max([last for _, last in self._times])
-        return {
-            each.source.name: last for each, (_, last) in zip(self._known, self._times, strict=True)
-        }
+        self.first = min(times)[0]
+        self._last = max([last for _, last in times])
+        newest = dict(before)
+        for each, (_, last) in zip(self._known, times, strict=True):
+            name = each.source.name
+            if last > newest.get(name, START):
+                newest[name] = last
+        return newest
 
     @property
     def seen(self) -> dict[str, int]:
@@ -165,46 +173,71 @@ class WholePush:
 
     # -- a push ------------------------------------------------------------------------------
 
-    def get_ready(self, tree: JoinTree, watermark: int) -> CompiledPush | None:
-        """What can join the rows at hand, if they need not be cut into slices; there is room."""
+    def get_ready(self, tree: JoinTree, watermark: int, before: int) -> CompiledPush | None:
+        """What can join the rows at hand, if they need not be cut into slices; there is room.
+
+        What died before ``before`` is gone then: the new rows will not see it.
+        """
         if self.rows > 2 * SLICE or tree.elders is not None:
             return None
-        tree.begin_slice(self.first, self._last, self.rows, watermark)
-        numbers: list[int] = []
-        filled = self._filled
-        filled.clear()
+        since = tree.expect_slice(self.first, self._last, self.rows, watermark, before)
         for each, batch, (first, last) in zip(self._known, self._batches, self._times, strict=True):
-            assert each.plain is not None
-            count = batch.num_rows
-            if len(self._hashes) < count:
-                self._hashes = np.empty(2 * count, np.int64)
             for reader in each.readers:
-                rows = reader.leaf.rows
-                reader.leaf.make_room(count, first, last)
-                code = reader.append.code
-                numbers += (reader.append.address, len(code), rows.head, rows.tail, count)
-                numbers += (each.plain.time, each.plain.ticks, each.found, *reader.places, 0)
-                filled.append((reader, rows.head, count))
-        packed = bytearray(struct.pack(f"={len(numbers)}q", *numbers))
-        self._windows = np.frombuffer(packed, np.int64).reshape(-1, window_kernel.WINDOW)
-        return tree.in_one_call()
+                if reader.leaf.rows.room < batch.num_rows:
+                    reader.leaf.make_room(batch.num_rows, first, last)
+        compiled = tree.in_one_call()
+        if compiled is None:
+            if since > START:
+                tree.hide_before(since)
+            return None
+        arrivals = self._arrivals
+        self.has_let_go = self._is_complete and compiled.has_all(tree.kept)
+        arrivals.before, arrivals.since = before if self.has_let_go else START, since
+        if len(arrivals.hashes) < self.rows:
+            arrivals.hashes = np.empty(2 * self.rows, np.int64)
+        filled = [reader.leaf.became_whole for _, reader in self._readers]
+        if compiled is not self._compiled or filled != self._filled:
+            self._write_down(compiled)
+            self._filled = filled
+        return compiled
 
-    def append(self) -> None:
-        """Put the rows into their windows. Who is interrupted in this cannot go back."""
-        window_kernel.append_all(self._windows, self._hashes)
-        wide = self._windows[:, window_kernel.WIDE].tolist()
-        for (reader, _, count), each_wide in zip(self._filled, wide, strict=True):
-            reader.append.done(count, each_wide)
+    def _write_down(self, compiled: CompiledPush) -> None:
+        """Where the rows go."""
+        arrivals = self._arrivals
+        arrivals.filled = []
+        for number, (each, reader) in enumerate(self._readers):
+            code = reader.append.code
+            indexes = reader.append.filled
+            reader.numbers = np.array([compiled.number_of(index) for index in indexes], np.int64)
+            arrivals.filled += [(index, reader.leaf.rows) for index in indexes]
+            arrivals.table[number] = (
+                *(reader.append.address, len(code)),
+                *(compiled.ring_of(reader.alias), compiled.lap_of(reader.alias), each.place),
+                *(each.found, *reader.places, reader.numbers.ctypes.data),
+            )
+        self._compiled = compiled
 
     def join(
-        self, tree: JoinTree, compiled: CompiledPush, seconds: float, lasting: bool
-    ) -> Composites:
-        """The results of the rows, which took ``seconds`` to append: for good, or for now."""
-        share = seconds / sum([count for _, _, count in self._filled])
-        for reader, _, count in self._filled:
-            tree.stopwatch.add(reader.leaf.streams, share * count)
-        news = {reader.alias: (first, count) for reader, first, count in self._filled}
-        return tree.run_compiled(compiled, news, lasting)
+        self, tree: JoinTree, compiled: CompiledPush, output: Output, clock: Clock
+    ) -> pa.Table:
+        """What leaves, of the results of the rows."""
+        self._arrivals.answer = output.plainly
+        found = self._join(tree, compiled, output.keeps)
+        if output.plainly is not None and compiled.answered:
+            return output.plainly.table(compiled.answered)
+        return output.stage([found], clock)
+
+    def _join(self, tree: JoinTree, compiled: CompiledPush, lasting: bool) -> Composites:
+        """The results: for good, or for now."""
+        if tree.missing:  # What they will ask for is completed when they are there.
+            news = {
+                reader.alias: (reader.leaf.rows.head, batch.num_rows)
+                for each, batch in zip(self._known, self._batches, strict=True)
+                for reader in each.readers
+            }
+            compiled.take_in(self._arrivals)
+            return tree.run_compiled(compiled, news, lasting)
+        return tree.run_whole(compiled, self._arrivals, self.rows, lasting)
 
     def forget(self) -> None:
         """The push is over, or made step by step: its batches are nobody's business here."""

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from penstock.engine.kernels.pointer import int64s
+from penstock.engine.kernels.pointer import call, int64s
 
 Int64s = NDArray[np.int64]
 
@@ -84,14 +84,15 @@ def look_at_all(
     """:func:`look` at a batch of each source that has one: a row of each table is a source's.
 
     ``facts`` has the numbers named above; a source with a ``COUNT`` of 0 has no batch. ``spans``
-    gets the first and the last event time, in ticks.
+    gets the first and the last event time, in ticks. In any case the ``arrays`` are released.
     """
+    plain = True
     for source in range(arrays.shape[0]):
         count, columns = facts[source, COUNT], facts[source, COLUMNS]
         if count == 0:
             continue
         time, ticks = facts[source, TIME], facts[source, TICKS]
-        if not look(
+        plain = plain and look(
             arrays[source],
             positions[source, :columns],
             widths[source, :columns],
@@ -101,8 +102,9 @@ def look_at_all(
             earliest,
             count,
             out[source],
-        ):
-            return False
-        times = int64s(out[source, time], count)
-        spans[source, 0], spans[source, 1] = times[0] * ticks, times[count - 1] * ticks
-    return True
+        )
+        call(arrays[source, RELEASE], arrays[source].ctypes.data)
+        if plain:
+            times = int64s(out[source, time], count)
+            spans[source, 0], spans[source, 1] = times[0] * ticks, times[count - 1] * ticks
+    return plain

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numba import carray, njit, types
-from numba.core.cgutils import voidptr_t
+from numba.core.cgutils import ir, voidptr_t
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -23,6 +23,19 @@ def _pointer(typing_context: Any, address: Any) -> Any:
         return builder.inttoptr(arguments[0], voidptr_t)
 
     return types.voidptr(address), generate
+
+
+@intrinsic
+def call(typing_context: Any, function: Any, argument: Any) -> Any:
+    """Call the C function at the address ``function`` with a pointer, the address ``argument``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [voidptr_t]).as_pointer()
+        function, argument = arguments
+        builder.call(builder.inttoptr(function, kind), [builder.inttoptr(argument, voidptr_t)])
+        return context.get_dummy_value()
+
+    return types.void(function, argument), generate
 
 
 @njit(cache=True, inline="always")

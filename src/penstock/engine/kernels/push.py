@@ -45,8 +45,9 @@ RING = 6
 can be put in, and the mask."""
 GUARDED, JOINED = range(2)
 DONE, RING_LACKS, WORK_LACKS, RESULTS_LACK = range(4)
-ITEM, STAGE, ROW, LACKING, RESULTS = range(5)
-"""Places in ``progress``."""
+ITEM, STAGE, ROW, LACKING, RESULTS, ANSWERED = range(6)
+PROGRESS = 6
+"""Places in ``progress``, and how many there are."""
 
 KIND, LAP = range(2)
 WINDOW, OPPOSITE, ADMITTED, STORE, BYTES, NUMBER, CAME, LET_IN, COUNTS = range(2, 11)

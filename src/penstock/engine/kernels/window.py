@@ -98,38 +98,3 @@ def append(
         if not insert(heads, entries, shift, mask, tail, start, values):
             wide |= 1 << index
     return wide
-
-
-CODE, SIZE, START, TAIL, COUNT, TIME, TICKS, FOUND, PICKS, SOURCES, WIDE = range(11)
-WINDOW = 11
-
-
-@njit(cache=True)
-def append_all(windows: NDArray[np.int64], hashes: Int64s) -> None:
-    """:func:`append` to each window, which has a row of the numbers named above.
-
-    ``FOUND`` is where the addresses of the columns of its source lie, and ``TIME`` of them is that
-    of the event times. ``PICKS`` is where it says which of them the window has, in its order, and
-    ``SOURCES`` is room for these. A window with a ``COUNT`` of 0 gets nothing. ``WIDE`` is filled.
-    """
-    for i in range(windows.shape[0]):
-        window = windows[i]
-        if window[COUNT] == 0:
-            continue
-        code = int64s(window[CODE], window[SIZE])
-        columns = code[COLUMNS]
-        picks, sources = int64s(window[PICKS], columns), int64s(window[SOURCES], columns)
-        found = int64s(window[FOUND], window[TIME] + 1)
-        times = found[window[TIME]]
-        for column in range(columns):
-            sources[column] = int64s(window[FOUND] + 8 * picks[column], 1)[0]
-        window[WIDE] = append(
-            code,
-            window[START],
-            window[TAIL],
-            times,
-            window[TICKS],
-            window[COUNT],
-            sources,
-            hashes,
-        )
