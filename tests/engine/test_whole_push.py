@@ -165,6 +165,19 @@ def test_many_results_leave_no_large_table_behind(whole: list[bool]) -> None:
     assert whole == [True]
 
 
+def test_a_small_answer_holds_no_more_memory_than_it_needs(whole: list[bool]) -> None:
+    """Room is made for as many results as the last push had."""
+    running = engine()
+    many = batch([1] * 100, [5] * 100)
+    assert running.push({"A": many, "B": many}).num_rows == 10_000
+    small = running.push({"A": batch([7], [6]), "B": batch([7], [6])})
+    assert small.num_rows == 1
+    assert small.get_total_buffer_size() == 16
+    more = running.push({"A": batch([1], [7])})
+    assert more["a"].to_pylist() == [7] * 100
+    assert whole == [True] * 3
+
+
 @pytest.mark.parametrize("times", [[5, 6], [6, 5]], ids=["whole", "step by step"])
 def test_the_batches_are_let_go_of(times: list[int], whole: list[bool]) -> None:
     running = engine(lateness=10)
@@ -181,16 +194,34 @@ def interrupted(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("place", [(CompiledPush, "_call"), (PlainAnswer, "table")])
+def after(function: Any) -> Any:
+    """``function``, interrupted when it has done its work."""
+
+    def both(*arguments: Any) -> None:
+        function(*arguments)
+        raise KeyboardInterrupt
+
+    return both
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        (CompiledPush, "_call", interrupted),
+        (PlainAnswer, "table", interrupted),
+        (whole_push, "push", after(whole_push.push)),
+    ],
+    ids=["before", "late", "as soon as the kernel is done"],
+)
 def test_a_push_that_fails_changes_nothing(
-    place: tuple[Any, str], monkeypatch: pytest.MonkeyPatch, whole: list[bool]
+    place: tuple[Any, str, Any], monkeypatch: pytest.MonkeyPatch, whole: list[bool]
 ) -> None:
     running, reference = engine(), engine()
     for each in (running, reference):
         each.push({"A": batch([1, 2, 3], [5, 5, 5])})
     before = running.metrics()
     with monkeypatch.context() as patch:
-        patch.setattr(*place, interrupted)
+        patch.setattr(*place)
         with pytest.raises(KeyboardInterrupt):
             running.push({"A": batch([1, 2], [6, 6]), "B": batch([1], [6])})
     assert running.metrics() == before
@@ -204,7 +235,7 @@ def test_who_cannot_go_back_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     running = engine()
     running.push({"A": batch([1], [5])})
     with monkeypatch.context() as patch:
-        patch.setattr(whole_push, "push", interrupted)
+        patch.setattr(CompiledPush, "_synchronise", interrupted)
         with pytest.raises(KeyboardInterrupt):
             running.push({"A": batch([2], [6])})
     with pytest.raises(PenstockError, match=r"Engine\.restore"):

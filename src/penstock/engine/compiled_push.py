@@ -238,26 +238,28 @@ class CompiledPush:
         """Put rows that have arrived into their windows, and no more."""
         self._note_rings()
         self.is_torn = True
-        whole_push.begin(
-            arrivals.table,
-            arrivals.facts,
-            arrivals.hashes,
-            arrivals.before,
-            arrivals.since,
-            self._code,
-            self._now,
-            self._narrow,
-            self._laps,
-        )
-        self._synchronise(arrivals)
+        try:
+            whole_push.begin(
+                arrivals.table,
+                arrivals.facts,
+                arrivals.hashes,
+                arrivals.before,
+                arrivals.since,
+                self._code,
+                self._now,
+                self._narrow,
+                self._laps,
+            )
+        finally:
+            self._synchronise(arrivals)
 
     def _push(self, arrivals: Arrivals, count: int, stopwatch: Stopwatch) -> None:
         self._fresh[:] = 0
         if len(self._met) < kernel.SCRATCH + count:
             self._met = np.zeros(kernel.SCRATCH + 2 * count, np.uint8)
         began = stopwatch.clock()
-        lacking = self._call(arrivals, True)
         try:
+            lacking = self._call(arrivals, True)
             while lacking:
                 self._synchronise(arrivals)
                 self._make_room(lacking)
@@ -385,11 +387,14 @@ class CompiledPush:
         laps = self._laps.tolist()
         stopwatch.add(self._names, laps, seconds / (sum(laps) or 1))
 
-    @property
     def answered(self) -> int:
         """The number of results if the answer has been filled with them, else 0."""
-        _, count, answered = self._progress[kernel.LACKING :].tolist()
-        return count if answered else 0
+        if not self._progress.item(kernel.ANSWERED):
+            return 0
+        count: int = self._progress.item(kernel.RESULTS)
+        if count >= _COPIED:
+            self._results = np.empty((self._width, 0), np.int64)
+        return count
 
     def found(self, lasting: bool) -> Composites | None:
         """What the push has found: for good, or until the next one."""

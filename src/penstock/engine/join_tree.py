@@ -570,14 +570,15 @@ class JoinTree:
             compiled = anew
         compiled.run(news, self.stopwatch)
         self._let_in += compiled.let_in
-        return compiled.found(lasting) or self._nothing
+        return self.found(compiled, lasting)
 
-    def run_whole(
-        self, compiled: CompiledPush, arrivals: Arrivals, count: int, lasting: bool
-    ) -> Composites:
-        """The same for ``count`` rows that are in no window yet."""
+    def run_whole(self, compiled: CompiledPush, arrivals: Arrivals, count: int) -> None:
+        """Push ``count`` rows that are in no window yet."""
         compiled.run_whole(arrivals, count, self.stopwatch)
         self._let_in += compiled.let_in
+
+    def found(self, compiled: CompiledPush, lasting: bool) -> Composites:
+        """The results of the push at hand, for good or until the next one."""
         return compiled.found(lasting) or self._nothing
 
     def _forget_compiled(self) -> None:

@@ -22,6 +22,8 @@ from penstock.query.join_graph import JoinGraph
 Int64s = NDArray[np.int64]
 
 _FEW = 8
+_MANY = 1 << 15
+"""Working space for more results than that is given back at once."""
 
 
 class PlainAnswer:
@@ -36,7 +38,7 @@ class PlainAnswer:
         self._streams: list[str] = []
         self._code = np.empty(0, np.int64)
         self._order = np.empty((2, 0), np.int64)
-        self._out = np.empty((len(columns), 0), np.int64)
+        self._out = self._none = np.empty((len(columns), 0), np.int64)
         self._likely = 0
         """How many results there may be."""
 
@@ -81,9 +83,14 @@ class PlainAnswer:
 
     def table(self, count: int) -> pa.Table:
         """The answer: the first ``count`` values of the columns that have been filled."""
+        out, self._out = self._out, self._none
+        if 2 * count < out.shape[1]:
+            out = out[:, :count].copy()
+        if self._order.shape[1] > _MANY:
+            self._order = np.empty((2, 0), np.int64)
         arrays = [
             pa.Array.from_buffers(type_, count, [None, pa.py_buffer(column)])
-            for type_, column in zip(self._types, self._out, strict=True)
+            for type_, column in zip(self._types, out, strict=True)
         ]
         self._likely = count + (count >> 3) + _FEW
         return pa.Table.from_arrays(arrays, schema=self._schema)

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from penstock.engine.arrival import SLICE
 from penstock.engine.clock import START, Clock
 from penstock.engine.compiled_push import Arrivals, CompiledPush
-from penstock.engine.composites import Composites
 from penstock.engine.intake import Intake, Source
 from penstock.engine.join_tree import JoinTree
 from penstock.engine.kernels import arrow_struct
@@ -221,14 +220,6 @@ class WholePush:
         self, tree: JoinTree, compiled: CompiledPush, output: Output, clock: Clock
     ) -> pa.Table:
         """What leaves, of the results of the rows."""
-        self._arrivals.answer = output.plainly
-        found = self._join(tree, compiled, output.keeps)
-        if output.plainly is not None and compiled.answered:
-            return output.plainly.table(compiled.answered)
-        return output.stage([found], clock)
-
-    def _join(self, tree: JoinTree, compiled: CompiledPush, lasting: bool) -> Composites:
-        """The results: for good, or for now."""
         if tree.missing:  # What they will ask for is completed when they are there.
             news = {
                 reader.alias: (reader.leaf.rows.head, batch.num_rows)
@@ -236,8 +227,14 @@ class WholePush:
                 for reader in each.readers
             }
             compiled.take_in(self._arrivals)
-            return tree.run_compiled(compiled, news, lasting)
-        return tree.run_whole(compiled, self._arrivals, self.rows, lasting)
+            return output.stage([tree.run_compiled(compiled, news, output.keeps)], clock)
+        self._arrivals.answer = output.plainly
+        tree.run_whole(compiled, self._arrivals, self.rows)
+        if output.plainly is not None:
+            count = compiled.answered()
+            if count:
+                return output.plainly.table(count)
+        return output.stage([tree.found(compiled, output.keeps)], clock)
 
     def forget(self) -> None:
         """The push is over, or made step by step: its batches are nobody's business here."""
