@@ -35,15 +35,11 @@ def run(
     engine = penstock.Engine(
         penstock.parse(text, dict.fromkeys("ABCD", SCHEMA)), plan=plan, feedback=feedback
     )
-    answers = [
-        sorted(
-            tuple(row.values())
-            for row in engine.push(
-                {name: table.slice(at, batch) for name, table in tables.items()}
-            ).to_pylist()
-        )
-        for at in range(0, len(tables["A"]), batch)
-    ]
+    answers = []
+    for at in range(0, len(tables["A"]), batch):
+        push = {name: table.slice(at, batch) for name, table in tables.items()}
+        answers.append(sorted(tuple(row.values()) for row in engine.push(push).to_pylist()))
+        engine.sweep()  # The dead are matches, too, for as long as they are there.
     metrics = engine.metrics()
     counted = [
         {name: value for name, value in each.items() if name not in ("bytes", "asleep")}

@@ -39,8 +39,12 @@ class Output(Protocol):
     plainly: PlainAnswer | None
     """What makes the answer of a push out of its results alone, if that is simple."""
 
-    def stage(self, results: Sequence[Composites], clock: Clock) -> pa.Table:
-        """The rows that leave, given the new results of each block."""
+    def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
+        """The rows that leave, given the new results of each block.
+
+        If the columns of :attr:`plainly` have been filled already with so many results, these are
+        all, and are not given.
+        """
 
     def load(self, results: Sequence[Composites], clock: Clock) -> None:
         """Take in all living results after a restart; nothing leaves."""
@@ -103,7 +107,10 @@ class BornOutput:
         self._table = _Table(graph, tree)
         self.plainly = self._table.plainly
 
-    def stage(self, results: Sequence[Composites], clock: Clock) -> pa.Table:
+    def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
+        if filled:
+            assert self.plainly is not None
+            return self.plainly.table(filled)
         return self._table(results[0], results[0].births)
 
     def load(self, results: Sequence[Composites], clock: Clock) -> None:
@@ -136,7 +143,7 @@ class HeldOutput:
         self._shorten = tree.shorten if graph.by_rows else None
         self._held = HeldResults(tuple(tree.leaves))
 
-    def stage(self, results: Sequence[Composites], clock: Clock) -> pa.Table:
+    def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
         self._held.begin(results[0], self._shorten)
         dead = self._held.take_dead(clock.now)
         if self._at_death:
@@ -176,7 +183,7 @@ class DifferenceOutput:
             graph, trees[0], list(zip(graph.minus, trees[1:], strict=True))
         )
 
-    def stage(self, results: Sequence[Composites], clock: Clock) -> pa.Table:
+    def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
         leaving, instants = self.difference.stage(results[0], results[1:], clock)
         return self._table(leaving, instants)
 
@@ -220,7 +227,7 @@ class GroupedOutput:
         arguments = [None if counts else next(given) for counts in self._counts_rows]
         return self._groups(results), arguments
 
-    def stage(self, results: Sequence[Composites], clock: Clock) -> pa.Table:
+    def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
         if self._by_rows:
             self._aggregation.shorten(self._refresh)
         groups, arguments = self._columns(results[0])

@@ -230,10 +230,9 @@ class WholePush:
             return output.stage([tree.run_compiled(compiled, news, output.keeps)], clock)
         self._arrivals.answer = output.plainly
         tree.run_whole(compiled, self._arrivals, self.rows)
-        if output.plainly is not None:
-            count = compiled.answered()
-            if count:
-                return output.plainly.table(count)
+        filled = compiled.answered()
+        if filled:
+            return output.stage((), clock, filled)
         return output.stage([tree.found(compiled, output.keeps)], clock)
 
     def forget(self) -> None:
