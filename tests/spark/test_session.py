@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark import local_files, process_tree
+from penstock.spark import hadoop_defaults, local_files, process_tree
 from penstock.spark.session import _no_orphans
 
 needs_proc = pytest.mark.skipif(not process_tree.is_known(), reason="needs /proc")
@@ -109,3 +109,39 @@ def test_without_a_compiler_hadoops_own_files_remain(
     finally:
         local_files.set_up_local_files(spark)
     assert get_local(configuration).getClass().getName() == "penstock.LocalFiles"
+
+
+@pytest.mark.xdist_group("spark")
+def test_only_defaults_of_other_programs_are_forgotten(spark: SparkSession) -> None:
+    java = spark.sparkContext._jvm
+    assert java is not None
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
+    everything = java.org.apache.hadoop.mapred.JobConf()
+    for name in ("yarn.acl.enable", "mapreduce.job.maps", "ha.zookeeper.parent-znode"):
+        assert everything.get(name) is not None
+        assert settings.get(name) is None
+    for name in (
+        "fs.s3a.impl",
+        "hadoop.tmp.dir",
+        "io.serializations",
+        "mapreduce.outputcommitter.factory.scheme.s3a",
+        "mapreduce.fileoutputcommitter.algorithm.version",
+        "mapreduce.input.fileinputformat.split.minsize",
+    ):
+        assert settings.get(name) is not None
+    settings.set("yarn.acl.enable", "true")
+    try:
+        hadoop_defaults.forget_needless_defaults(spark)
+        assert settings.get("yarn.acl.enable") == "true"
+    finally:
+        settings.unset("yarn.acl.enable")
+
+
+@pytest.mark.xdist_group("spark")
+def test_without_a_compiler_hadoops_defaults_remain(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hadoop_defaults, "_FORGET", "no Java")
+    before = spark.sparkContext._jsc.hadoopConfiguration().size()
+    hadoop_defaults.forget_needless_defaults(spark)
+    assert spark.sparkContext._jsc.hadoopConfiguration().size() == before

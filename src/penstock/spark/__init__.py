@@ -7,8 +7,12 @@
 
 import sys
 
-# The worker daemon, started with `python -m`, has to choose its pyspark before anything loads it.
-if "penstock.spark.worker_daemon" not in sys.orig_argv:
+# Programs started with `python -m` that need a module of the package, not all of it: the parent of
+# workers has to choose its pyspark before anything loads it, and the other one is Spark's, which
+# asks an operator for its state variables.
+_BARE = ("penstock.spark.worker_daemon", "pyspark.sql.streaming.transform_with_state_driver_worker")
+
+if not any(program in sys.orig_argv for program in _BARE):
     from penstock.cells.placement import Placement, place
     from penstock.cells.survey import Survey, survey
     from penstock.spark.arrow_types import arrow_schema

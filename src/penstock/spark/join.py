@@ -40,6 +40,7 @@ from penstock.spark.arrow_types import answer_schema, arrow_schema, check_type
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_keys import cell_keys
 from penstock.spark.cell_processor import CellProcessor
+from penstock.spark.cell_work import CellWork
 from penstock.spark.envelope import Envelope
 from penstock.spark.session import check_session
 from penstock.spark.trigger_budget import with_budget
@@ -107,7 +108,7 @@ def join(
     keys = tuple(cell_keys(placement.cells))
     packed = [
         frames[source]
-        .select(_quoted(schemas[source].names))
+        .select(_quoted(_in_order(frames[source], schemas[source])))
         .mapInArrow(
             _packing(Packer(query, placement, keys, source, schemas[source], stream.event_time)),
             PACKED,
@@ -125,7 +126,8 @@ def join(
     fingerprint = _fingerprint(settings)
     folder = None if state_folder is None else os.path.abspath(state_folder)
     ordered = None if orders is None else os.path.abspath(orders)
-    processor = CellProcessor(settings, keys, fingerprint, folder, ordered, trigger)
+    work = CellWork(settings, keys, fingerprint, folder, ordered, trigger)
+    processor = CellProcessor(work)
     envelope = Envelope.of(query.schema)
     wrapped = grouped.transformWithStateInPandas(processor, envelope.wrapped, "Append", "None")
     return envelope.unwrap(wrapped, fingerprint[:8])
@@ -232,6 +234,11 @@ def _delays(
 def _read_static(frame: DataFrame, schema: pa.Schema) -> bytes:
     rows = frame.select(_quoted(schema.names)).toArrow()
     return to_chunk(rows.cast(schema))
+
+
+def _in_order(frame: DataFrame, schema: pa.Schema) -> list[str]:
+    """The columns of ``schema`` as they follow in ``frame``: Spark need not arrange them anew."""
+    return [name for name in frame.columns if name in schema.names]
 
 
 def _quoted(names: list[str]) -> list[str]:
