@@ -63,6 +63,7 @@ from penstock.engine.join_order import probe_order
 from penstock.engine.join_step import Algorithm, Input, JoinStep
 from penstock.engine.leaf_window import LeafWindow, date
 from penstock.engine.old_rows import Arriving, OldRows, old_rows_of
+from penstock.engine.row_bits import Bytes
 from penstock.engine.rows import HashIndex, probe_keys
 from penstock.engine.wiring import KeyColumn, Wiring
 from penstock.plan.stream_set import StreamSet
@@ -96,8 +97,10 @@ class Missing:
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
         bounds: Mapping[str, Bookmark],
+        memory: Sequence[Bytes | None],
     ) -> None:
-        """``bounds`` tell where the windows end now."""
+        """``bounds`` tell where the windows end now. ``memory`` is for the bits of the rows of each
+        input, where there is any."""
         self.state = state
         self.completed = 0
         """Combinations made since the transition."""
@@ -105,7 +108,7 @@ class Missing:
         """Who has to know of them."""
         self._leaves = {alias: leaves[alias] for alias in state.streams}
         self._bounds = [bounds[alias] for alias in state.streams]
-        self._inputs = [old_rows_of(each) for each in inputs]
+        self._inputs = [old_rows_of(each, bits) for each, bits in zip(inputs, memory, strict=True)]
         self._entrances: dict[KeyColumn, tuple[int, KeyColumn, HashIndex]] = {}
         self._asked: dict[KeyColumn, AskedValues] = {}
         self._ways: dict[int, Way] = {}

@@ -42,6 +42,8 @@ _FEW = 64
 """A push of fewer rows takes no longer than to work out what is needed."""
 _BRIEF = 1 << 13
 """And one of fewer rows than that no longer than to make a tree."""
+_MANY = 64
+"""Nor does one of which the windows hold so many take longer than to get memory for a state."""
 _PER_PART = 1024
 """Rows and matches of a push that takes as long as to build a part of a tree."""
 _PER_PUSH = 1 << 13
@@ -167,8 +169,13 @@ def prepare(
         }
         return list(needs.values())
 
-    is_long = sum(len(leaf.rows) for tree in trees for leaf in tree.leaves.values()) > _AT_ONCE
-    in_steps = roots if is_long and latest < _BRIEF and strategy == "jisc" else None
+    held = sum(len(leaf.rows) for tree in trees for leaf in tree.leaves.values())
+    is_long = held > _AT_ONCE
+    is_brief = latest < max(_BRIEF, held // _MANY)
+    in_steps = roots if is_long and is_brief and strategy == "jisc" else None
+    if in_steps is not None:
+        for tree in trees:
+            tree.expect_change()
     if is_long and latest < _FEW:
         return Preparation(strategy, find, trees, in_steps)
     needs = find()

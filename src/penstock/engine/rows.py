@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.kernels import demand, probe, ring
 from penstock.engine.kernels import index as index_kernels
-from penstock.engine.page_by_page import zeros
+from penstock.engine.page_by_page import give_page_by_page, zeros
 from penstock.engine.spare_memory import Block, SpareMemory
 from penstock.errors import PenstockError
 
@@ -34,7 +34,6 @@ LEAP = 32
 _SMALL = 1024
 """A ring of fewer rows is copied in microseconds."""
 _GENERATIONS = itertools.count()
-_NONE = SpareMemory()
 
 
 @dataclass(slots=True)
@@ -86,8 +85,8 @@ class Rows:
         self.indexes: list[HashIndex] = []
         self.followers: list[Follower] = []
         """Who has to know when rows get new numbers."""
-        self.spare = _NONE
-        """Where new memory comes from, if it does not have to be new to the process."""
+        self.spare: SpareMemory | None = None
+        """Where memory comes from, if it is filled bit by bit and need not be new."""
         self._alive_at_check = 0
         self._expected = 0
         """For how many rows the ring was made, until the first of them expires."""
@@ -129,6 +128,12 @@ class Rows:
         """Nobody probes as of an earlier time any more."""
         for index in self.indexes:
             index.earlier = None
+
+    def give_page_by_page(self, small: bool) -> None:
+        """Let memory that no row has touched come in ``small`` pages, which never take long, or in
+        huge ones, which are better afterwards (:mod:`penstock.engine.page_by_page`)."""
+        if self.block is not None:
+            give_page_by_page(self.block, small)
 
     def add_column(self, dtype: Any) -> int:
         """A new column, zero in all rows; its number."""
@@ -186,12 +191,26 @@ class Rows:
             if needed >= _SMALL:
                 wanted = min(max(needed, min(expected, leap * needed)), index_kernels.LARGEST)
             capacity = 1 << (wanted - 1).bit_length()
-            while self.spare.has(2 * capacity * self._width):  # A block is used as it is.
-                capacity, wanted = 2 * capacity, capacity
-            self._resize(capacity)
-            self._expected = wanted
+            self._resize(self._as_spared(capacity))
+            self._expected = max(wanted, self.capacity // 2)
         elif self.head + count - self._swept > self.capacity:
             self._sweep()
+
+    def lay_out(self, expected: int, soon: int) -> list[NDArray[Any]]:
+        """Get memory for ``expected`` rows, of which there are none yet; what of it has to be zero
+        before the first comes, and what the first rows, so many as come ``soon``, will lie in."""
+        assert self.head == self.tail
+        capacity = self._as_spared(1 << (max(expected, SMALLEST) - 1).bit_length())
+        self._adopt(*self._allocate(capacity, cleared=False))
+        self._expected = max(expected, capacity // 2)
+        first = [*self.columns, *(index.entries for index in self.indexes)]
+        return [*(index.heads for index in self.indexes), *(each[:soon] for each in first)]
+
+    def _as_spared(self, capacity: int) -> int:
+        """A capacity of at least so much that makes use of what is spared: blocks are not cut."""
+        while self.spare is not None and self.spare.has(2 * capacity * self._width):
+            capacity *= 2
+        return capacity
 
     def _sweep(self) -> None:
         for index in self.indexes:
@@ -335,21 +354,24 @@ class Rows:
         self.keep_only(alive, min(len(self), 4 * len(alive)))
         return True
 
-    def _allocate(self, capacity: int) -> tuple[int, list[NDArray[Any]]]:
+    def _allocate(self, capacity: int, cleared: bool = True) -> tuple[int, list[NDArray[Any]]]:
         """New memory for all columns and indexes, in one piece; nothing else changes yet.
 
-        A large piece is given huge pages by numpy, which makes random access much cheaper.
+        A large piece is given huge pages by numpy, which makes random access much cheaper. Heads
+        are ``cleared``, or not yet.
         """
         types = self._types
         sizes = [capacity * dtype.itemsize for dtype in types]
-        whole = self.spare.take(sum(sizes))
+        total = sum(sizes)
+        whole = np.empty(total, np.uint8) if self.spare is None else self.spare.take(total)
         parts = []
         start = 0
         for size, dtype in zip(sizes, types, strict=True):
             parts.append(whole[start : start + size].view(dtype))
             start += size
-        for heads in parts[len(self.columns) :: 2]:
-            heads[:] = 0
+        if cleared:
+            for heads in parts[len(self.columns) :: 2]:
+                heads[:] = 0
         return capacity, parts
 
     @property
