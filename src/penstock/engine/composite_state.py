@@ -87,8 +87,9 @@ class CompositeState(IndexedRows):
         """Make room for ``expected`` rows that will be missing, a piece at a time. The state is
         empty, and not in use yet."""
         self.rows.spare = spare
-        # Half of the rows of a full state are dead as a rule.
-        yield from clear_in_pieces(self.rows.lay_out(max(2 * expected, _MANY), 4 * _FEW))
+        # Half of the rows of a full state are dead as a rule; and samples are not exact.
+        room = max(int(2.5 * expected), _MANY)
+        yield from clear_in_pieces(self.rows.lay_out(room, 4 * _FEW))
 
     def _grow(self, count: int) -> None:
         """Make room for ``count`` more rows, and those that may follow."""
@@ -157,6 +158,7 @@ class CompositeState(IndexedRows):
         is_due = lull is not None or rows.is_worth_a_check()
         if is_due and not self._are_mostly_wanted(before, lull):
             rows.pack(np.concatenate(list(self._wanted(before, lull))))
+        rows.sweep_beside(rows.capacity >> 3)
         if self.missing is None:  # Else it has room for what is still to come.
             rows.fit()
 

@@ -23,7 +23,7 @@ Int64s = NDArray[np.int64]
 Sample = tuple[Mapping[str, Int64s], float]
 """Combinations, and how many each of them stands for."""
 
-_ROWS = 256
+_ROWS = 512
 
 
 def expected_rows(edge: Edge) -> int:

@@ -151,17 +151,29 @@ class JoinTree:
         self._top = self._operator(root, self._inputs, None)
         if self._is_in_steps and self._top is not None:
             yield True
-            for edge in _from_below(self._inputs):
-                if isinstance(edge.source, CompositeState) and edge.streams not in self._carried:
-                    expected = self._expected_rows(edge)
-                    yield True
-                    yield from edge.source.make_room_to_complete(expected, self.spare)
-                    for child in edge.children:
-                        memory = RowBits.memory_for(len(child.source.rows) * 9 // 8)
-                        self._memory[id(child)] = memory
-                        yield from clear_in_pieces([memory])
-            yield True
+            yield from self._expect_missing()
             self.in_one_call()
+
+    def _expect_missing(self) -> Iterator[bool]:
+        """Get ready for what will be missing: the way to complete it, and memory."""
+        for edge in _from_below(self._inputs):
+            if isinstance(edge.source, CompositeState) and edge.streams not in self._carried:
+                edge.source.missing = self._missing_of(edge, edge.source)
+        self.get_ready_to_complete()
+        for edge in _from_below(self._inputs):
+            if isinstance(edge.source, CompositeState) and edge.source.missing is not None:
+                expected = self._expected_rows(edge)
+                yield True
+                yield from edge.source.make_room_to_complete(expected, self.spare)
+                for child in edge.children:
+                    memory = RowBits.memory_for(len(child.source.rows) * 9 // 8)
+                    self._memory[id(child)] = memory
+                    yield from clear_in_pieces([memory])
+        yield True
+
+    def _missing_of(self, edge: Edge, state: CompositeState) -> Missing:
+        sources = [child.source for child in edge.children]
+        return Missing(state, sources, self.wiring, self.leaves, self.algorithm)
 
     def _expected_rows(self, edge: Edge) -> int:
         """How many rows the state of ``edge`` is going to have; what that took is not counted."""
@@ -283,22 +295,20 @@ class JoinTree:
             self._note_missing(edge.children)
             if not isinstance(edge.source, CompositeState):
                 continue
-            edge.source.rows.low = edge.source.rows.tail
+            state = edge.source
+            state.rows.low = state.rows.tail
             if edge.streams in self._carried or any(s in self.since for s in edge.streams):
                 continue
             sources = [child.source for child in edge.children]
             if all(len(each.rows) or each.missing is not None for each in sources):
-                missing = Missing(
-                    edge.source,
-                    sources,
-                    self.wiring,
-                    self.leaves,
-                    self.algorithm,
-                    self._bounds,
-                    [self._memory.pop(id(child), None) for child in edge.children],
+                state.missing = state.missing or self._missing_of(edge, state)
+                state.missing.note_old_rows(
+                    self._bounds, [self._memory.get(id(child)) for child in edge.children]
                 )
-                edge.source.missing = missing
-                self.missing.append(missing)
+                self.missing.append(state.missing)
+            elif state.missing is not None:
+                state.missing.dispose()
+                state.missing = None
 
     def inherit(self, old: JoinTree) -> None:
         """What is missing grows in the memory of states that ``old`` alone had, which is disposed
@@ -380,8 +390,9 @@ class JoinTree:
             self.elders.dispose()
         for guard in self.guards:
             guard.dispose()
-        for missing in self.missing:
-            missing.dispose()
+        for state in self.states:
+            if state.missing is not None:
+                state.missing.dispose()
         self._forget_bounds()
         for operator in self.operators:
             for steps in operator.steps:

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.address import address_of
+
 _LARGE = 1 << 22
 """Bytes from which on numpy asks for huge pages. Smaller arrays are better off with its memory,
 which has often been used before: then there is nothing to give."""
@@ -55,9 +57,10 @@ def give_page_by_page(block: NDArray[np.uint8], small: bool = True) -> None:
     advise = _advise()
     if advice is None or advise is None or block.nbytes < _LARGE:
         return
-    start = -(-block.ctypes.data // mmap.PAGESIZE) * mmap.PAGESIZE
-    size = (block.ctypes.data + block.nbytes - start) // mmap.PAGESIZE * mmap.PAGESIZE
-    advise(start, size, advice)  # Refused or not: it is about time alone.
+    address = address_of(block)
+    start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
+    stop = (address + block.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+    advise(start, stop - start, advice)  # Refused or not: it is about time alone.
 
 
 @functools.cache

@@ -33,6 +33,10 @@ LEAP = 32
 """A ring grows to at most so many times what is needed."""
 _SMALL = 1024
 """A ring of fewer rows is copied in microseconds."""
+_AT_ONCE = 1 << 16
+"""Buckets that are swept in no time."""
+_PER_ROW = 4
+"""Buckets that are swept per row, if there are more: all of them in a quarter of a turn."""
 _GENERATIONS = itertools.count()
 
 
@@ -92,6 +96,8 @@ class Rows:
         """For how many rows the ring was made, until the first of them expires."""
         self._swept = 0
         """The head when the heads of expired rows were last cleared from all indexes."""
+        self._sweeping: tuple[int, int] | None = None
+        """While that is done bit by bit: the head when it began, and the next bucket."""
         if dated:
             self.add_column(np.int64)
             self.add_column(np.int64)
@@ -195,6 +201,8 @@ class Rows:
             self._expected = max(wanted, self.capacity // 2)
         elif self.head + count - self._swept > self.capacity:
             self._sweep()
+        else:
+            self.sweep_beside(_PER_ROW * count)
 
     def lay_out(self, expected: int, soon: int) -> list[NDArray[Any]]:
         """Get memory for ``expected`` rows, of which there are none yet; what of it has to be zero
@@ -215,7 +223,20 @@ class Rows:
     def _sweep(self) -> None:
         for index in self.indexes:
             index_kernels.sweep(index.heads, self.mask, self.tail, self.head - 1)
-        self._swept = self.head
+        self._swept, self._sweeping = self.head, None
+
+    def sweep_beside(self, buckets: int) -> None:
+        """Clear the heads of expired rows from some more buckets, if it has to be done before long:
+        to do so with all at once takes as long as several pushes."""
+        if self.head - self._swept <= self.capacity >> 1 or self.capacity <= _AT_ONCE:
+            return
+        began, start = self._sweeping or (self.head, 0)
+        stop = min(start + buckets, self.capacity)
+        for index in self.indexes:
+            index_kernels.sweep(index.heads[start:stop], self.mask, self.tail, self.head - 1)
+        self._sweeping = (began, stop)
+        if stop == self.capacity:
+            self._swept, self._sweeping = began, None
 
     def put(self, column: int, start: int, values: NDArray[Any]) -> None:
         """Write ``values`` into ``column`` from row ``start`` on."""
@@ -271,6 +292,7 @@ class Rows:
         self.head = head
         self.low = self.tail
         self._expected = 0
+        self._sweeping = None
 
     def hide_before(self, instant: int) -> None:
         """Let probes skip the oldest rows up to the first that is alive at ``instant``."""
@@ -390,7 +412,7 @@ class Rows:
         self.generation = next(_GENERATIONS)
         self.capacity = capacity
         self.mask = capacity - 1
-        self._swept = self.head
+        self._swept, self._sweeping = self.head, None
         count = len(self.columns)
         self.columns = parts[:count]
         for number, index in enumerate(self.indexes):
