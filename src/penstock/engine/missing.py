@@ -127,8 +127,8 @@ class Missing:
         self._are_contemporaries = False
 
     def note_old_rows(self, bounds: Mapping[str, Bookmark], memory: Sequence[Bytes | None]) -> None:
-        """The plan changes now. ``bounds`` tell where windows end; ``memory`` is for the bits of old
-        rows of each input, where there is any."""
+        """The plan changes now. ``bounds`` tell where windows end; ``memory``, where there is any,
+        is for the bits of the rows of each input."""
         self._bounds = [bounds[alias] for alias in self.state.streams]
         self._inputs = [
             old_rows_of(each, bits) for each, bits in zip(self._sources, memory, strict=True)
