@@ -70,7 +70,7 @@ def test_rows_behave_like_a_list(steps: list[tuple[str, int]], domain: int) -> N
     st.lists(st.integers(1, 4), min_size=1, max_size=6),
     st.integers(0, 2**40),
     st.sampled_from([1, 2**20, 2**40]),
-    st.sampled_from([(SMALLEST, 0), (0, 4), (0, 1)]),
+    st.sampled_from([(SMALLEST, 4), (0, 4), (0, 1)]),
 )
 def test_old_heads_are_never_taken_for_new_rows(
     alive: int, sizes: list[int], start: int, factor: int, sweeping: tuple[int, int]
@@ -80,6 +80,7 @@ def test_old_heads_are_never_taken_for_new_rows(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_module, "_AT_ONCE", sweeping[0])
         patch.setattr(rows_module, "_PER_ROW", sweeping[1])
+        patch.setattr(rows_module, "_LOT", 3)
         _turn(alive, sizes, start, factor)
 
 

@@ -158,9 +158,7 @@ class CompositeState(IndexedRows):
         is_due = lull is not None or rows.is_worth_a_check()
         if is_due and not self._are_mostly_wanted(before, lull):
             rows.pack(np.concatenate(list(self._wanted(before, lull))))
-        rows.sweep_beside(rows.capacity >> 3)
-        if self.missing is None:  # Else it has room for what is still to come.
-            rows.fit()
+        rows.fit()
 
     def _wanted(self, before: int, lull: Lull | None) -> Iterator[Int64s]:
         """The rows that are wanted, a piece at a time: new memory for a million dates takes longer

@@ -35,8 +35,10 @@ _SMALL = 1024
 """A ring of fewer rows is copied in microseconds."""
 _AT_ONCE = 1 << 16
 """Buckets that are swept in no time."""
+_LOT = 1 << 10
 _PER_ROW = 4
-"""Buckets that are swept per row, if there are more: all of them in a quarter of a turn."""
+"""If there are more, half a turn later some are swept whenever a lot of rows has come, so many per
+row: all of them in a quarter of a turn."""
 _GENERATIONS = itertools.count()
 
 
@@ -98,6 +100,8 @@ class Rows:
         """The head when the heads of expired rows were last cleared from all indexes."""
         self._sweeping: tuple[int, int] | None = None
         """While that is done bit by bit: the head when it began, and the next bucket."""
+        self._next_sweep = 2 * SMALLEST
+        """When the head is there, some more is done."""
         if dated:
             self.add_column(np.int64)
             self.add_column(np.int64)
@@ -201,8 +205,8 @@ class Rows:
             self._expected = max(wanted, self.capacity // 2)
         elif self.head + count - self._swept > self.capacity:
             self._sweep()
-        else:
-            self.sweep_beside(_PER_ROW * count)
+        elif self.head > self._next_sweep:
+            self._sweep_beside()
 
     def lay_out(self, expected: int, soon: int) -> list[NDArray[Any]]:
         """Get memory for ``expected`` rows, of which there are none yet; what of it has to be zero
@@ -223,20 +227,25 @@ class Rows:
     def _sweep(self) -> None:
         for index in self.indexes:
             index_kernels.sweep(index.heads, self.mask, self.tail, self.head - 1)
-        self._swept, self._sweeping = self.head, None
+        self._note_swept(self.head)
 
-    def sweep_beside(self, buckets: int) -> None:
-        """Clear the heads of expired rows from some more buckets, if it has to be done before long:
-        to do so with all at once takes as long as several pushes."""
-        if self.head - self._swept <= self.capacity >> 1 or self.capacity <= _AT_ONCE:
-            return
+    def _note_swept(self, head: int) -> None:
+        """All heads of rows that had expired when ``head`` was the head are clear."""
+        self._swept, self._sweeping = head, None
+        wait = self.capacity >> 1 if self.capacity > _AT_ONCE else 2 * self.capacity
+        self._next_sweep = head + wait
+
+    def _sweep_beside(self) -> None:
+        """Clear the heads of expired rows from some more buckets: to do so with all at once takes
+        as long as several pushes."""
         began, start = self._sweeping or (self.head, 0)
-        stop = min(start + buckets, self.capacity)
+        stop = min(start + _PER_ROW * (_LOT + self.head - self._next_sweep), self.capacity)
         for index in self.indexes:
             index_kernels.sweep(index.heads[start:stop], self.mask, self.tail, self.head - 1)
-        self._sweeping = (began, stop)
-        if stop == self.capacity:
-            self._swept, self._sweeping = began, None
+        if stop < self.capacity:
+            self._sweeping, self._next_sweep = (began, stop), self.head + _LOT
+        else:
+            self._note_swept(began)
 
     def put(self, column: int, start: int, values: NDArray[Any]) -> None:
         """Write ``values`` into ``column`` from row ``start`` on."""
@@ -291,8 +300,8 @@ class Rows:
             index.earlier = None
         self.head = head
         self.low = self.tail
-        self._expected = 0
-        self._sweeping = None
+        self._forget_expected()
+        self._sweeping = None  # It began with rows that never came.
 
     def hide_before(self, instant: int) -> None:
         """Let probes skip the oldest rows up to the first that is alive at ``instant``."""
@@ -306,6 +315,11 @@ class Rows:
         """Let go of the rows before ``tail``."""
         if tail > self.tail:
             self.tail, self.low = tail, max(self.low, tail)
+            self._forget_expected()
+
+    def _forget_expected(self) -> None:
+        """What is there tells how large it should be; unless it is being filled."""
+        if self.spare is None:
             self._expected = 0
 
     def fit(self) -> None:
@@ -354,8 +368,11 @@ class Rows:
         Indexes are for the caller to see to.
         """
         if tail != self.tail:
-            self.tail, self._expected = tail, 0
+            self.tail = tail
+            self._forget_expected()
         self.low, self.head = low, head
+        if head > self._next_sweep:
+            self._sweep_beside()
         live = head - tail
         return live > 3 * self._alive_at_check + SMALLEST or (
             live * 4 < self.capacity > SMALLEST and self._expected * 4 < self.capacity
@@ -412,7 +429,7 @@ class Rows:
         self.generation = next(_GENERATIONS)
         self.capacity = capacity
         self.mask = capacity - 1
-        self._swept, self._sweeping = self.head, None
+        self._note_swept(self.head)
         count = len(self.columns)
         self.columns = parts[:count]
         for number, index in enumerate(self.indexes):
