@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.engine import rows as rows_module
 from penstock.engine.rows import BIRTH, DEATH, SMALLEST, Rows, probe_all, probe_keys
 
 Step = st.one_of(
@@ -68,11 +70,21 @@ def test_rows_behave_like_a_list(steps: list[tuple[str, int]], domain: int) -> N
     st.lists(st.integers(1, 4), min_size=1, max_size=6),
     st.integers(0, 2**40),
     st.sampled_from([1, 2**20, 2**40]),
+    st.sampled_from([(SMALLEST, 4), (0, 4), (0, 1)]),
 )
 def test_old_heads_are_never_taken_for_new_rows(
-    alive: int, sizes: list[int], start: int, factor: int
+    alive: int, sizes: list[int], start: int, factor: int, sweeping: tuple[int, int]
 ) -> None:
-    """A ring that turns many times without growing; most buckets rest for several turns."""
+    """A ring that turns many times without growing; most buckets rest for several turns. They are
+    swept at once, in time beside the rows, or in part."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_module, "_AT_ONCE", sweeping[0])
+        patch.setattr(rows_module, "_PER_ROW", sweeping[1])
+        patch.setattr(rows_module, "_LOT", 3)
+        _turn(alive, sizes, start, factor)
+
+
+def _turn(alive: int, sizes: list[int], start: int, factor: int) -> None:
     rows = Rows()
     index = rows.add_index()
     rows.tail = rows.low = rows.head = start

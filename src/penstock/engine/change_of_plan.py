@@ -27,7 +27,7 @@ def just_in_time(old: JoinTree, root: Node, new: JoinTree | None = None) -> Join
     """
     complete = old.complete_states()
     if new is not None and new.carries(complete):
-        new.begin()
+        new.begin(old)
     else:
         if new is not None:
             new.dispose()

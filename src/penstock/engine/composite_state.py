@@ -20,7 +20,9 @@ from penstock.engine.composites import Composites
 from penstock.engine.indexed_rows import IndexedRows
 from penstock.engine.kernels import pairs, ring
 from penstock.engine.leaf_window import LeafWindow, Lull, date
+from penstock.engine.page_by_page import clear_in_pieces
 from penstock.engine.rows import LEAP, Rows
+from penstock.engine.spare_memory import SpareMemory
 from penstock.engine.wiring import KeyColumn
 from penstock.plan.stream_set import StreamSet
 
@@ -81,9 +83,13 @@ class CompositeState(IndexedRows):
         """Where columns and indexes lie: for whoever appends in a compiled call."""
         return self._compiled.table()
 
-    def make_room_to_complete(self) -> None:
-        """Make room for the first rows that will be missing."""
-        self.rows.reserve(_FEW, _FEW * LEAP // 2)
+    def make_room_to_complete(self, expected: int, spare: SpareMemory) -> Iterator[bool]:
+        """Make room for ``expected`` rows that will be missing, a piece at a time. The state is
+        empty, and not in use yet."""
+        self.rows.spare = spare
+        # Half of the rows of a full state are dead as a rule; and samples are not exact.
+        room = max(int(2.5 * expected), _MANY)
+        yield from clear_in_pieces(self.rows.lay_out(room, 4 * _FEW))
 
     def _grow(self, count: int) -> None:
         """Make room for ``count`` more rows, and those that may follow."""

@@ -61,6 +61,7 @@ class JoinStep:
         self._matches = place + 1
         self._ratio = float(_CANDIDATES // _FIRST)
         """Candidates per probe, lately: how much room the next probe needs."""
+        self._has_learned = False
         self._leaves = leaves
         self._residual = conjunction([p.expression for p in linking.residuals])
         equalities = tuple(Condition(probe.EQUAL, mine, theirs) for mine, theirs in linking.keys)
@@ -199,7 +200,9 @@ class JoinStep:
         return self._finish(left, at, row)
 
     def _learn(self, found: int, probes: int) -> None:
-        self._ratio = 0.5 * self._ratio + 0.5 * found / probes
+        lately = self._ratio if self._has_learned else found / probes
+        self._ratio = 0.5 * lately + 0.5 * found / probes
+        self._has_learned = True
 
     @property
     def by_keys(self) -> bool:

@@ -21,6 +21,7 @@ from penstock.engine.compiled_push import Arrivals, CompiledPush, Run
 from penstock.engine.composite_state import CompositeState
 from penstock.engine.composites import Composites, none_of
 from penstock.engine.edge import Edge, in_order, may_wait_for
+from penstock.engine.expected_rows import expected_rows
 from penstock.engine.feedback import Feedback, Message
 from penstock.engine.feedback_policy import FeedbackPolicy
 from penstock.engine.guard import Guard
@@ -28,6 +29,8 @@ from penstock.engine.join_operator import JoinOperator
 from penstock.engine.join_step import Algorithm, JoinStep
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.missing import Missing
+from penstock.engine.page_by_page import clear_in_pieces
+from penstock.engine.row_bits import Bytes, RowBits
 from penstock.engine.spare_memory import SpareMemory
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.wiring import Wiring
@@ -61,11 +64,13 @@ class JoinTree:
         carried: Mapping[StreamSet, CompositeState] | None = None,
         since: Mapping[str, int] | None = None,
         in_steps: bool = False,
+        spare: SpareMemory | None = None,
     ) -> None:
         """``carried`` are complete states of another plan, if windows are not empty: what is not
         among them is missing. ``since`` are the first rows of windows that this tree is to see,
         if older rows are left to a tree that runs beside it. ``in_steps``: it is for the caller to
-        :meth:`build` it and to :meth:`begin`."""
+        :meth:`build` it and to :meth:`begin`. ``spare`` is memory that may be used for what is
+        missing."""
         self.root = root
         self.since = dict(since or {})
         self.elders: Elders | None = None
@@ -99,13 +104,15 @@ class JoinTree:
         """What states lack since a change of plan."""
         self._askers: list[tuple[str, JoinStep]] | None = []
         """Whose new rows ask for what is missing; None if others do, too."""
-        self.spare = SpareMemory()
+        self.spare = SpareMemory() if spare is None else spare
         """For what is missing."""
         self._has_given_up = False
         self._allowed = 0
         """What may be completed beside the next push."""
         self._bounds: dict[str, Bookmark] = {}
         """Where windows ended at the change, while something is missing."""
+        self._memory: dict[int, Bytes] = {}
+        """For the bits of what states are to be completed with, by the edge that it comes from."""
         self._policy: FeedbackPolicy | None = None
         self._kept: list[CompositeState] = []
         self._guarded: list[Edge] = []
@@ -144,20 +151,53 @@ class JoinTree:
         self._top = self._operator(root, self._inputs, None)
         if self._is_in_steps and self._top is not None:
             yield True
-            for state in self.states:
-                if state.streams not in self._carried:
-                    state.make_room_to_complete()
-            yield True
+            yield from self._expect_missing()
             self.in_one_call()
 
-    def begin(self) -> None:
-        """Take over: what is not carried over is missing from now on."""
+    def _expect_missing(self) -> Iterator[bool]:
+        """Get ready for what will be missing: the way to complete it, and memory."""
+        for edge in _from_below(self._inputs):
+            if isinstance(edge.source, CompositeState) and edge.streams not in self._carried:
+                edge.source.missing = self._missing_of(edge, edge.source)
+        self.get_ready_to_complete()
+        for edge in _from_below(self._inputs):
+            if isinstance(edge.source, CompositeState) and edge.source.missing is not None:
+                expected = self._expected_rows(edge)
+                yield True
+                yield from edge.source.make_room_to_complete(expected, self.spare)
+                for child in edge.children:
+                    memory = RowBits.memory_for(len(child.source.rows) * 9 // 8)
+                    self._memory[id(child)] = memory
+                    yield from clear_in_pieces([memory])
+        yield True
+
+    def _missing_of(self, edge: Edge, state: CompositeState) -> Missing:
+        sources = [child.source for child in edge.children]
+        return Missing(state, sources, self.wiring, self.leaves, self.algorithm)
+
+    def _expected_rows(self, edge: Edge) -> int:
+        """How many rows the state of ``edge`` is going to have; what that took is not counted."""
+        counts = self._counts.copy()
+        expected = expected_rows(edge)
+        self._counts[:] = counts
+        return expected
+
+    def begin(self, old: JoinTree | None = None) -> None:
+        """Take over: what is not carried over is missing from now on.
+
+        What the ``old`` tree, if it is known, has hidden of the windows remains hidden; as far as
+        it may be wanted, the next slice will see it again (:meth:`look_at_slice`).
+        """
         if not self._is_first:
-            self.see_windows()
+            if old is not None and old.elders is None and not old.since:
+                self._hidden, self._expired = old._hidden, old._expired
+            else:
+                self.see_windows()
             self._bounds = {alias: Bookmark(leaf.rows) for alias, leaf in self.leaves.items()}
             self._note_missing(self._inputs)
             if self.missing:
                 self._askers = self._find_askers()
+        self._memory = {}
         self.guards = [guard for edge in self.edges for guard in edge.guards]
         if self._feedback is not None and self._feedback.adaptive and self.guards:
             self._policy = FeedbackPolicy(self.leaves)
@@ -255,21 +295,26 @@ class JoinTree:
             self._note_missing(edge.children)
             if not isinstance(edge.source, CompositeState):
                 continue
-            edge.source.rows.low = edge.source.rows.tail
+            state = edge.source
+            state.rows.low = state.rows.tail
             if edge.streams in self._carried or any(s in self.since for s in edge.streams):
                 continue
             sources = [child.source for child in edge.children]
             if all(len(each.rows) or each.missing is not None for each in sources):
-                missing = Missing(
-                    edge.source, sources, self.wiring, self.leaves, self.algorithm, self._bounds
+                state.missing = state.missing or self._missing_of(edge, state)
+                state.missing.note_old_rows(
+                    self._bounds, [self._memory.get(id(child)) for child in edge.children]
                 )
-                edge.source.missing = missing
-                self.missing.append(missing)
+                self.missing.append(state.missing)
+            elif state.missing is not None:
+                state.missing.dispose()
+                state.missing = None
 
     def inherit(self, old: JoinTree) -> None:
         """What is missing grows in the memory of states that ``old`` alone had, which is disposed
         of next."""
         if not self.missing:
+            self._settle()
             return
         carried = {id(state) for state in self.states}
         dropped = [state.rows.block for state in old.states if id(state) not in carried]
@@ -328,6 +373,7 @@ class JoinTree:
             carried,
             since,
             in_steps,
+            self.spare if in_steps else None,
         )
 
     def carries(self, complete: Mapping[StreamSet, CompositeState]) -> bool:
@@ -344,8 +390,9 @@ class JoinTree:
             self.elders.dispose()
         for guard in self.guards:
             guard.dispose()
-        for missing in self.missing:
-            missing.dispose()
+        for state in self.states:
+            if state.missing is not None:
+                state.missing.dispose()
         self._forget_bounds()
         for operator in self.operators:
             for steps in operator.steps:
@@ -671,10 +718,10 @@ class JoinTree:
         """Do without what is missing: states are thin from now on; those of which joins."""
         thin = [missing.state.streams for missing in self.missing]
         for missing in self.missing:
-            missing.state.missing = None
+            missing.state.missing = missing.state.rows.spare = None
             missing.dispose()
         self.missing, self._askers = [], []
-        self.spare.clear()
+        self._settle()
         self._has_given_up = True
         return thin
 
@@ -684,7 +731,7 @@ class JoinTree:
         for missing in self.missing:
             missing.commit()
             if missing.is_over:
-                missing.state.missing = None
+                missing.state.missing = missing.state.rows.spare = None
                 missing.dispose()
             else:
                 left.append(missing)
@@ -693,8 +740,20 @@ class JoinTree:
         self.missing = left
         if not left:
             self._forget_bounds()
-            self.spare.clear()
+            self._settle()
         self._welcome_guards()
+
+    def expect_change(self) -> None:
+        """A change of plan is being prepared: until it is over, pushes have enough to do, and are
+        not to wait for huge pages."""
+        for each in (*self.leaves.values(), *self.states):
+            each.rows.give_page_by_page(True)
+
+    def _settle(self) -> None:
+        """Nothing is missing any more."""
+        self.spare = SpareMemory()
+        for each in (*self.leaves.values(), *self.states):
+            each.rows.give_page_by_page(False)
 
     def _forget_bounds(self) -> None:
         for bound in self._bounds.values():

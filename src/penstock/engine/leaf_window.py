@@ -346,7 +346,8 @@ class LeafWindow(IndexedRows):
     def _expected(self, count: int, first: int, last: int) -> int:
         """How many rows there will be when the window is full, if new ones go on as they do.
 
-        Rows expire after a push, so those of a push come on top.
+        Rows expire after a push, so those of a push come on top; and a 16th of a window may have
+        passed before anybody looks.
         """
         rows = self.rows
         if self._span is None:
@@ -355,7 +356,8 @@ class LeafWindow(IndexedRows):
         elapsed = int(last) - int(oldest) + 1
         if not 0 < elapsed < self._span:
             return 0
-        return (len(rows) + count) * self._span // elapsed + count
+        full = (len(rows) + count) * self._span // elapsed
+        return full + (full >> 4) + count
 
     def undo(self, head: int) -> None:
         """Take back all rows from ``head`` on, and the deaths that they caused."""

@@ -63,6 +63,7 @@ from penstock.engine.join_order import probe_order
 from penstock.engine.join_step import Algorithm, Input, JoinStep
 from penstock.engine.leaf_window import LeafWindow, date
 from penstock.engine.old_rows import Arriving, OldRows, old_rows_of
+from penstock.engine.row_bits import Bytes
 from penstock.engine.rows import HashIndex, probe_keys
 from penstock.engine.wiring import KeyColumn, Wiring
 from penstock.plan.stream_set import StreamSet
@@ -86,7 +87,7 @@ _LEAST = 1e-3
 
 
 class Missing:
-    """What ``state`` lacks of the combinations of ``inputs`` as they are now."""
+    """What ``state`` lacks of the combinations of ``inputs`` as they were at a change of plan."""
 
     def __init__(
         self,
@@ -95,17 +96,17 @@ class Missing:
         wiring: Wiring,
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
-        bounds: Mapping[str, Bookmark],
     ) -> None:
-        """``bounds`` tell where the windows end now."""
         self.state = state
         self.completed = 0
         """Combinations made since the transition."""
         self.above: Arriving | None = None
         """Who has to know of them."""
         self._leaves = {alias: leaves[alias] for alias in state.streams}
-        self._bounds = [bounds[alias] for alias in state.streams]
-        self._inputs = [old_rows_of(each) for each in inputs]
+        self._sources = inputs
+        # From the change on, where windows ended then, and the rows of the inputs.
+        self._bounds: list[Bookmark] = []
+        self._inputs: list[OldRows] = []
         self._entrances: dict[KeyColumn, tuple[int, KeyColumn, HashIndex]] = {}
         self._asked: dict[KeyColumn, AskedValues] = {}
         self._ways: dict[int, Way] = {}
@@ -123,26 +124,35 @@ class Missing:
         self._counts = [0, 0]
         self._wiring = wiring
         self._algorithm = algorithm
+        self._are_contemporaries = False
+
+    def note_old_rows(self, bounds: Mapping[str, Bookmark], memory: Sequence[Bytes | None]) -> None:
+        """The plan changes now. ``bounds`` tell where windows end; ``memory``, where there is any,
+        is for the bits of the rows of each input."""
+        self._bounds = [bounds[alias] for alias in self.state.streams]
+        self._inputs = [
+            old_rows_of(each, bits) for each, bits in zip(self._sources, memory, strict=True)
+        ]
         self._are_contemporaries = _are_contemporaries(self._leaves.values())
 
-    # -- the way from an input to the others; nobody may ever ask, so it is made when needed ---
+    # -- the way from an input to the others; made beforehand, or when somebody asks ------------
 
     def _entrance(self, key: KeyColumn) -> tuple[int, KeyColumn, HashIndex]:
         if key not in self._entrances:
-            known = [(each.input.streams, each.input.missing is None) for each in self._inputs]
+            known = [(each.streams, each.missing is None) for each in self._sources]
             position, column = entrance(key, known, self._wiring)
-            start = self._inputs[position].input
+            start = self._sources[position]
             self._entrances[key] = position, column, start.index_on((column,))
             self._asked[key] = AskedValues(len(start.rows))
         return self._entrances[key]
 
     def _way(self, position: int) -> Way:
         if position not in self._ways:
-            streams = [each.input.streams for each in self._inputs]
+            streams = [each.streams for each in self._sources]
             together = streams[position]
             way = self._ways[position] = []
             for other in probe_order(position, streams, self._wiring):
-                target = self._inputs[other].input
+                target = self._sources[other]
                 linking = self._wiring.between(together, target.streams)
                 step = JoinStep(target, linking, self._leaves, self._algorithm, self._counts)
                 way.append((other, step))
@@ -154,7 +164,7 @@ class Missing:
         if keys[0] in self._entrances:
             return
         position, column, _ = self._entrance(keys[0])
-        start = self._inputs[position].input
+        start = self._sources[position]
         if start.missing is not None:
             start.missing.get_ready((column,))
         for _, step in self._way(position):
@@ -325,7 +335,7 @@ class Missing:
     def dispose(self) -> None:
         """Let go of indexes and inputs."""
         for position, column, _ in self._entrances.values():
-            self._inputs[position].input.release_index((column,))
+            self._sources[position].release_index((column,))
         for way in self._ways.values():
             for _, step in way:
                 step.dispose()

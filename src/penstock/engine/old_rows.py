@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.leaf_window import LeafWindow
-from penstock.engine.row_bits import RowBits
+from penstock.engine.row_bits import Bytes, RowBits
 
 if TYPE_CHECKING:
     from penstock.engine.composite_state import CompositeState
@@ -119,12 +119,13 @@ class OldRows(ABC):
 class Present(OldRows):
     """All rows that a window or complete state has now."""
 
-    def __init__(self, given: Input) -> None:
+    def __init__(self, given: Input, memory: Bytes | None = None) -> None:
+        """``memory`` is for their bits, if there is any."""
         self.input = given
         flags = given.chosen_until(given.rows.head) if isinstance(given, LeafWindow) else None
         self._size, tail = len(given.rows), given.rows.tail
         if flags is None:
-            super().__init__(RowBits.zeros(tail, self._size), self._size)
+            super().__init__(RowBits.zeros(tail, self._size, memory), self._size)
         else:
             super().__init__(RowBits(tail, ~flags), int(np.count_nonzero(flags)))
 
@@ -190,6 +191,6 @@ class Arriving(OldRows):
             self._state.missing.above = None
 
 
-def old_rows_of(given: Input) -> OldRows:
-    """The old rows of ``given`` as of now."""
-    return Present(given) if given.missing is None else Arriving(given)
+def old_rows_of(given: Input, memory: Bytes | None = None) -> OldRows:
+    """The old rows of ``given`` as of now; ``memory`` is for their bits, if there is any."""
+    return Present(given, memory) if given.missing is None else Arriving(given)

@@ -42,6 +42,8 @@ _FEW = 64
 """A push of fewer rows takes no longer than to work out what is needed."""
 _BRIEF = 1 << 13
 """And one of fewer rows than that no longer than to make a tree."""
+_MANY = 64
+"""Where windows hold as many rows as so many pushes have, nothing at all need be done at once."""
 _PER_PART = 1024
 """Rows and matches of a push that takes as long as to build a part of a tree."""
 _PER_PUSH = 1 << 13
@@ -82,6 +84,9 @@ class Preparation:
         """Work out what is needed."""
         self._needs = self._find()
         self._matches = self._count_matches()
+        if self._roots is not None:
+            for tree in self._trees:
+                tree.expect_change()
         for each, keys in self._needs:
             each.begin_index(keys)
 
@@ -167,9 +172,11 @@ def prepare(
         }
         return list(needs.values())
 
-    is_long = sum(len(leaf.rows) for tree in trees for leaf in tree.leaves.values()) > _AT_ONCE
-    in_steps = roots if is_long and latest < _BRIEF and strategy == "jisc" else None
-    if is_long and latest < _FEW:
+    held = sum(len(leaf.rows) for tree in trees for leaf in tree.leaves.values())
+    is_long = held > _AT_ONCE
+    brief = held // _MANY
+    in_steps = roots if is_long and latest < max(_BRIEF, brief) and strategy == "jisc" else None
+    if is_long and latest < max(_FEW, brief):
         return Preparation(strategy, find, trees, in_steps)
     needs = find()
     if in_steps is None and sum(each.unfilled(keys) for each, keys in needs) <= _AT_ONCE:

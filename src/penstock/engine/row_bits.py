@@ -14,6 +14,7 @@ from penstock.engine.page_by_page import zeros
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
 
 _MANY = 1 << 16
 """Bytes that are not asked for before they are needed."""
@@ -28,12 +29,19 @@ class RowBits:
         self._bytes = np.packbits(flags, bitorder="little")
 
     @classmethod
-    def zeros(cls, first: int, size: int) -> RowBits:
-        """The bits of ``size`` rows, none of them set."""
+    def zeros(cls, first: int, size: int, memory: Bytes | None = None) -> RowBits:
+        """The bits of ``size`` rows, none set; in ``memory``, all zero, if it is large enough."""
         bits = cls(first, np.empty(0, np.bool_))
-        bits._size = size
-        bits._bytes = zeros(-(-size // 8), np.uint8, _MANY)
+        bits._size, count = size, -(-size // 8)
+        if memory is None or len(memory) < count:
+            memory = zeros(count, np.uint8, _MANY)
+        bits._bytes = memory[:count]
         return bits
+
+    @staticmethod
+    def memory_for(size: int) -> Bytes:
+        """Memory for the bits of ``size`` rows, which is not zero yet."""
+        return np.empty(-(-size // 8), np.uint8)
 
     @property
     def stop(self) -> int:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.kernels import demand, probe, ring
 from penstock.engine.kernels import index as index_kernels
-from penstock.engine.page_by_page import zeros
+from penstock.engine.page_by_page import give_page_by_page, zeros
 from penstock.engine.spare_memory import Block, SpareMemory
 from penstock.errors import PenstockError
 
@@ -33,8 +33,13 @@ LEAP = 32
 """A ring grows to at most so many times what is needed."""
 _SMALL = 1024
 """A ring of fewer rows is copied in microseconds."""
+_AT_ONCE = 1 << 16
+"""Buckets that are swept in no time."""
+_LOT = 1 << 10
+_PER_ROW = 4
+"""If there are more, half a turn later some are swept whenever a lot of rows has come, so many per
+row: all of them in a quarter of a turn."""
 _GENERATIONS = itertools.count()
-_NONE = SpareMemory()
 
 
 @dataclass(slots=True)
@@ -86,13 +91,17 @@ class Rows:
         self.indexes: list[HashIndex] = []
         self.followers: list[Follower] = []
         """Who has to know when rows get new numbers."""
-        self.spare = _NONE
-        """Where new memory comes from, if it does not have to be new to the process."""
+        self.spare: SpareMemory | None = None
+        """Where memory comes from, if it is filled bit by bit and need not be new."""
         self._alive_at_check = 0
         self._expected = 0
         """For how many rows the ring was made, until the first of them expires."""
         self._swept = 0
         """The head when the heads of expired rows were last cleared from all indexes."""
+        self._sweeping: tuple[int, int] | None = None
+        """While that is done bit by bit: the head when it began, and the next bucket."""
+        self._next_sweep = 2 * SMALLEST
+        """When the head is there, some more is done."""
         if dated:
             self.add_column(np.int64)
             self.add_column(np.int64)
@@ -129,6 +138,12 @@ class Rows:
         """Nobody probes as of an earlier time any more."""
         for index in self.indexes:
             index.earlier = None
+
+    def give_page_by_page(self, small: bool) -> None:
+        """Let memory that no row has touched come in ``small`` pages, which never take long, or in
+        huge ones, which are better afterwards (:mod:`penstock.engine.page_by_page`)."""
+        if self.block is not None:
+            give_page_by_page(self.block, small)
 
     def add_column(self, dtype: Any) -> int:
         """A new column, zero in all rows; its number."""
@@ -186,17 +201,51 @@ class Rows:
             if needed >= _SMALL:
                 wanted = min(max(needed, min(expected, leap * needed)), index_kernels.LARGEST)
             capacity = 1 << (wanted - 1).bit_length()
-            while self.spare.has(2 * capacity * self._width):  # A block is used as it is.
-                capacity, wanted = 2 * capacity, capacity
-            self._resize(capacity)
-            self._expected = wanted
+            self._resize(self._as_spared(capacity))
+            self._expected = max(wanted, self.capacity // 2)
         elif self.head + count - self._swept > self.capacity:
             self._sweep()
+        elif self.head > self._next_sweep:
+            self._sweep_beside()
+
+    def lay_out(self, expected: int, soon: int) -> list[NDArray[Any]]:
+        """Get memory for ``expected`` rows, of which there are none yet; what of it has to be zero
+        before the first comes, and what the first rows, so many as come ``soon``, will lie in."""
+        assert self.head == self.tail
+        capacity = self._as_spared(1 << (max(expected, SMALLEST) - 1).bit_length())
+        self._adopt(*self._allocate(capacity, cleared=False))
+        self._expected = max(expected, capacity // 2)
+        first = [*self.columns, *(index.entries for index in self.indexes)]
+        return [*(index.heads for index in self.indexes), *(each[:soon] for each in first)]
+
+    def _as_spared(self, capacity: int) -> int:
+        """A capacity of at least so much that makes use of what is spared: blocks are not cut."""
+        while self.spare is not None and self.spare.has(2 * capacity * self._width):
+            capacity *= 2
+        return capacity
 
     def _sweep(self) -> None:
         for index in self.indexes:
             index_kernels.sweep(index.heads, self.mask, self.tail, self.head - 1)
-        self._swept = self.head
+        self._note_swept(self.head)
+
+    def _note_swept(self, head: int) -> None:
+        """All heads of rows that had expired when ``head`` was the head are clear."""
+        self._swept, self._sweeping = head, None
+        wait = self.capacity >> 1 if self.capacity > _AT_ONCE else 2 * self.capacity
+        self._next_sweep = head + wait
+
+    def _sweep_beside(self) -> None:
+        """Clear the heads of expired rows from some more buckets: to do so with all at once takes
+        as long as several pushes."""
+        began, start = self._sweeping or (self.head, 0)
+        stop = min(start + _PER_ROW * (_LOT + self.head - self._next_sweep), self.capacity)
+        for index in self.indexes:
+            index_kernels.sweep(index.heads[start:stop], self.mask, self.tail, self.head - 1)
+        if stop < self.capacity:
+            self._sweeping, self._next_sweep = (began, stop), self.head + _LOT
+        else:
+            self._note_swept(began)
 
     def put(self, column: int, start: int, values: NDArray[Any]) -> None:
         """Write ``values`` into ``column`` from row ``start`` on."""
@@ -251,7 +300,8 @@ class Rows:
             index.earlier = None
         self.head = head
         self.low = self.tail
-        self._expected = 0
+        self._forget_expected()
+        self._sweeping = None  # It began with rows that never came.
 
     def hide_before(self, instant: int) -> None:
         """Let probes skip the oldest rows up to the first that is alive at ``instant``."""
@@ -265,6 +315,11 @@ class Rows:
         """Let go of the rows before ``tail``."""
         if tail > self.tail:
             self.tail, self.low = tail, max(self.low, tail)
+            self._forget_expected()
+
+    def _forget_expected(self) -> None:
+        """What is there tells how large it should be; unless it is being filled."""
+        if self.spare is None:
             self._expected = 0
 
     def fit(self) -> None:
@@ -313,8 +368,11 @@ class Rows:
         Indexes are for the caller to see to.
         """
         if tail != self.tail:
-            self.tail, self._expected = tail, 0
+            self.tail = tail
+            self._forget_expected()
         self.low, self.head = low, head
+        if head > self._next_sweep:
+            self._sweep_beside()
         live = head - tail
         return live > 3 * self._alive_at_check + SMALLEST or (
             live * 4 < self.capacity > SMALLEST and self._expected * 4 < self.capacity
@@ -335,21 +393,24 @@ class Rows:
         self.keep_only(alive, min(len(self), 4 * len(alive)))
         return True
 
-    def _allocate(self, capacity: int) -> tuple[int, list[NDArray[Any]]]:
+    def _allocate(self, capacity: int, cleared: bool = True) -> tuple[int, list[NDArray[Any]]]:
         """New memory for all columns and indexes, in one piece; nothing else changes yet.
 
-        A large piece is given huge pages by numpy, which makes random access much cheaper.
+        A large piece is given huge pages by numpy, which makes random access much cheaper. Heads
+        are ``cleared``, or not yet.
         """
         types = self._types
         sizes = [capacity * dtype.itemsize for dtype in types]
-        whole = self.spare.take(sum(sizes))
+        total = sum(sizes)
+        whole = np.empty(total, np.uint8) if self.spare is None else self.spare.take(total)
         parts = []
         start = 0
         for size, dtype in zip(sizes, types, strict=True):
             parts.append(whole[start : start + size].view(dtype))
             start += size
-        for heads in parts[len(self.columns) :: 2]:
-            heads[:] = 0
+        if cleared:
+            for heads in parts[len(self.columns) :: 2]:
+                heads[:] = 0
         return capacity, parts
 
     @property
@@ -368,7 +429,7 @@ class Rows:
         self.generation = next(_GENERATIONS)
         self.capacity = capacity
         self.mask = capacity - 1
-        self._swept = self.head
+        self._note_swept(self.head)
         count = len(self.columns)
         self.columns = parts[:count]
         for number, index in enumerate(self.indexes):

@@ -4,7 +4,9 @@ Memory that is new to a process is given page by page, and where it comes from a
 takes milliseconds for a megabyte: a state of a million rows that grows in the middle of a push
 would make it fifty times as long. But when a plan changes, the states that only the old one had
 are dropped, and are about as large as those that the new one lacks. So what these take is kept
-until the new states are complete, and nobody has to ask for it again.
+until the new states are complete, and nobody has to ask for it again. What is not to be had here,
+or was never touched, is given page by page (:mod:`penstock.engine.page_by_page`): states are filled
+bit by bit.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from penstock.engine.page_by_page import give_page_by_page, zeros
 
 Block = NDArray[np.uint8]
 
@@ -36,7 +40,11 @@ class SpareMemory:
     def take(self, size: int) -> Block:
         """``size`` bytes, with anything in them."""
         found = self._find(size)
-        return np.empty(size, np.uint8) if found is None else self.blocks.pop(found)[:size]
+        if found is None:
+            return zeros(size, np.uint8)
+        block = self.blocks.pop(found)
+        give_page_by_page(block)
+        return block[:size]
 
     def has(self, size: int) -> bool:
         """Whether there are ``size`` bytes in one block that is not much too large."""
