@@ -199,7 +199,6 @@ def _wake(
             )
             if woken < most:  # Else there may be more who wait for the same keys.
                 progress[ROW] += count
-            found[0, :woken].sort()
         if woken:
             _store(code, code[at + STORE], rings, admitted, woken, sources, narrow, found[1])
             counts[code[at + COUNTS] + 2] += woken
