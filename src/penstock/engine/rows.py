@@ -33,8 +33,8 @@ LEAP = 32
 """A ring grows to at most so many times what is needed."""
 _SMALL = 1024
 """A ring of fewer rows is copied in microseconds."""
-_AT_ONCE = 1 << 16
-"""Buckets that are swept in no time."""
+_AT_ONCE = 1 << 18
+"""Buckets that are swept in a tenth of a millisecond, which is less than many pieces of it take."""
 _LOT = 1 << 10
 _PER_ROW = 4
 """If there are more, half a turn later some are swept whenever a lot of rows has come, so many per
