@@ -312,7 +312,9 @@ class JoinTree:
 
     def inherit(self, old: JoinTree) -> None:
         """What is missing grows in the memory of states that ``old`` alone had, which is disposed
-        of next."""
+        of next; and so does what a push finds."""
+        if self._compiled is not None and old._compiled is not None:
+            self._compiled.inherit(old._compiled)
         if not self.missing:
             self._settle()
             return
