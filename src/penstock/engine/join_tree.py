@@ -153,6 +153,7 @@ class JoinTree:
             yield True
             yield from self._expect_missing()
             self.in_one_call()
+            yield True
 
     def _expect_missing(self) -> Iterator[bool]:
         """Get ready for what will be missing: the way to complete it, and memory."""
@@ -169,7 +170,7 @@ class JoinTree:
                     memory = RowBits.memory_for(len(child.source.rows) * 9 // 8)
                     self._memory[id(child)] = memory
                     yield from clear_in_pieces([memory])
-        yield True
+                yield True
 
     def _missing_of(self, edge: Edge, state: CompositeState) -> Missing:
         sources = [child.source for child in edge.children]
