@@ -309,7 +309,7 @@ class JoinTree:
                 self.missing.append(state.missing)
             elif state.missing is not None:
                 state.missing.dispose()
-                state.missing = None
+                state.missing = state.rows.spare = None
 
     def inherit(self, old: JoinTree) -> None:
         """What is missing grows in the memory of states that ``old`` alone had, which is disposed
