@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import penstock
 from penstock.engine.compiled_push import CompiledPush
 from penstock.engine.join_tree import JoinTree
+from penstock.engine.plain_answer import PlainAnswer
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "x", "y", "ts")])
 TEXT = (
@@ -95,6 +96,7 @@ def _fail_to(engine: penstock.Engine, push: dict[str, pa.RecordBatch]) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(engine._output), "stage", fail)
+        patch.setattr(PlainAnswer, "table", fail)
         with pytest.raises(ZeroDivisionError):
             engine.push(push)
 

@@ -10,6 +10,7 @@ import pytest
 
 import penstock
 from penstock.engine import preparation
+from penstock.engine.plain_answer import PlainAnswer
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])
 OLD, NEW = "((A B) C)", "((A C) B)"
@@ -203,6 +204,7 @@ def test_a_failed_push_and_a_restart_meanwhile(monkeypatch: pytest.MonkeyPatch) 
     rows = pa.table([[1], [run.clock], [1], [1]], schema=SCHEMA)
     with monkeypatch.context() as patch:
         patch.setattr(type(run.engine._output), "stage", fail)
+        patch.setattr(PlainAnswer, "table", fail)
         with pytest.raises(ZeroDivisionError):
             run.engine.push({"A": rows})
     run.push(20)

@@ -200,6 +200,10 @@ class CompiledPush:
         for operator, inputs in self._joins:
             operator.growth[:] = [next(learned) for _ in inputs]
 
+    def inherit(self, other: CompiledPush) -> None:
+        """Find results where ``other`` did, for the same query: there is room for as many."""
+        self._results = other._results
+
     @staticmethod
     def can_be(edges: Sequence[Edge], top: JoinOperator) -> bool:
         """Whether a tree can be written down as it is now."""

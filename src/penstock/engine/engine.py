@@ -371,6 +371,15 @@ class Engine:
             self._preparation = None
         else:
             preparation.go_on(rows)
+            self._expect(preparation)
+
+    def _expect(self, preparation: Preparation) -> None:
+        """If the new plan takes over next, let pushes as a whole know."""
+        if self._whole is not None and preparation.is_done:
+            for tree in preparation.successors.values():
+                compiled = tree.in_one_call()
+                if compiled is not None:
+                    self._whole.expect(compiled)
 
     def _change(self, strategy: str, built: dict[int, JoinTree] | None = None) -> None:
         """Go over to the plan; ``built`` are new trees that are ready, which are taken."""

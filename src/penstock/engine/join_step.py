@@ -38,6 +38,8 @@ _CANDIDATES = 1 << 16
 """Pairs that a probe finds at once, about: their columns are tested while in the cache."""
 _FIRST = 1024
 """Composites that probe at once before it is known how many partners they find."""
+_GUESS = 4
+"""For how many partners there is room then: if there are more, the probe is made twice."""
 
 
 class JoinStep:
@@ -228,7 +230,7 @@ class JoinStep:
             rows,
             index,
             bound if gap is None else rows.head,
-            count * self._ratio,
+            count * (self._ratio if self._has_learned else _GUESS),
             0 if run is None else run[1],
         )
         self._learn(len(at), count)

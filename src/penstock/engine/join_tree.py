@@ -153,6 +153,7 @@ class JoinTree:
             yield True
             yield from self._expect_missing()
             self.in_one_call()
+            yield True
 
     def _expect_missing(self) -> Iterator[bool]:
         """Get ready for what will be missing: the way to complete it, and memory."""
@@ -169,7 +170,7 @@ class JoinTree:
                     memory = RowBits.memory_for(len(child.source.rows) * 9 // 8)
                     self._memory[id(child)] = memory
                     yield from clear_in_pieces([memory])
-        yield True
+                yield True
 
     def _missing_of(self, edge: Edge, state: CompositeState) -> Missing:
         sources = [child.source for child in edge.children]
@@ -308,11 +309,13 @@ class JoinTree:
                 self.missing.append(state.missing)
             elif state.missing is not None:
                 state.missing.dispose()
-                state.missing = None
+                state.missing = state.rows.spare = None
 
     def inherit(self, old: JoinTree) -> None:
         """What is missing grows in the memory of states that ``old`` alone had, which is disposed
-        of next."""
+        of next; and so does what a push finds."""
+        if self._compiled is not None and old._compiled is not None:
+            self._compiled.inherit(old._compiled)
         if not self.missing:
             self._settle()
             return

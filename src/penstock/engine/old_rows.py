@@ -62,6 +62,12 @@ class OldRows(ABC):
         """The share of rows that are closed or gone."""
 
     @property
+    def is_any_left(self) -> bool:
+        """Whether any row is open, and alive. As long as more are open than have died since
+        somebody counted, nobody has to."""
+        return self._count > self.input.rows.tail - self._passed or self.left > 0
+
+    @property
     def left(self) -> int:
         """Rows that are open, and alive."""
         tail = min(self.input.rows.tail, self._closed.stop)
@@ -135,7 +141,7 @@ class Present(OldRows):
 
     @property
     def are_all_closed(self) -> bool:
-        return self.left == 0
+        return not self.is_any_left
 
     @property
     def progress(self) -> float:
@@ -172,7 +178,7 @@ class Arriving(OldRows):
 
     @property
     def are_all_closed(self) -> bool:
-        return self._state.missing is None and self.left == 0
+        return self._state.missing is None and not self.is_any_left
 
     @property
     def progress(self) -> float:

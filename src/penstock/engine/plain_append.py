@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.address import address_of
 from penstock.engine.kernels import window as kernel
 from penstock.engine.rows import HashIndex, Rows
 from penstock.engine.wiring import KeyColumn
@@ -68,13 +69,13 @@ class PlainAppend:
     def _write_down(self) -> None:
         rows = self._rows
         whole = {keys: index for keys, index in self._indexes.items() if index.stop == rows.head}
-        code = [rows.mask, rows.births.ctypes.data, rows.deaths.ctypes.data, self._span]
+        code = [rows.mask, address_of(rows.births), address_of(rows.deaths), self._span]
         code += (len(self._columns), len(whole))
         for number in self._columns:
             column = rows.columns[number]
-            code += (column.ctypes.data, column.itemsize)
+            code += (address_of(column), column.itemsize)
         for keys, index in whole.items():
-            code += (index.heads.ctypes.data, index.entries.ctypes.data, index.shift)
+            code += (address_of(index.heads), address_of(index.entries), index.shift)
             code += (len(keys), *(key.position for key in keys))
         self._code = np.array(code, np.int64)
         self.address = self._code.ctypes.data

@@ -12,9 +12,10 @@ the change must not be long in coming.
 
 Where pushes are of few rows, they take less time than it takes to work out what is needed and to
 make the operators of the new plan. Over long windows these are steps of their own then, each after
-another push: what is needed; the indexes; the new tree, one operator at a time; and the push as one
-call. What is built beside the old plan has no part in it until it takes over. If a state of the old
-plan has become complete or incomplete meanwhile, it is built once more, at once.
+another push: what is needed; the indexes; the new tree, one operator at a time; memory for what
+will be missing (:mod:`penstock.engine.expected_rows`), a piece at a time; and the push as one call.
+What is built beside the old plan has no part in it until it takes over. If a state of the old plan
+has become complete or incomplete meanwhile, it is built once more, at once.
 
 What a change needs is worked out from the plan (:func:`needed_indexes`): the indexes that its
 probes use, and those that completing its missing states will use (:mod:`penstock.engine.missing`).

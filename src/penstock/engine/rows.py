@@ -215,6 +215,7 @@ class Rows:
         capacity = self._as_spared(1 << (max(expected, SMALLEST) - 1).bit_length())
         self._adopt(*self._allocate(capacity, cleared=False))
         self._expected = max(expected, capacity // 2)
+        self.note_alive(expected // 3)  # There is nothing to be packed before all have come.
         first = [*self.columns, *(index.entries for index in self.indexes)]
         return [*(index.heads for index in self.indexes), *(each[:soon] for each in first)]
 

@@ -10,7 +10,7 @@ changed, and the push is made step by step, which gives the same answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from penstock.engine.kernels.whole_push import ARRIVAL
 from penstock.engine.leaf_window import LeafWindow
 from penstock.engine.output import Output
 from penstock.engine.plain_batch import PlainBatches
+from penstock.engine.rows import HashIndex, Rows
 
 Int64s = NDArray[np.int64]
 
@@ -42,8 +43,6 @@ class _Reader:
         self._picks = np.array([source.columns.index(c) for c in leaf.plain_columns], np.int64)
         self._sources = np.empty(len(self._picks), np.int64)
         self.places = (self._picks.ctypes.data, self._sources.ctypes.data)
-        self.numbers = np.empty(0, np.int64)
-        """Of its indexes, as the push knows them."""
 
 
 class _Source:
@@ -56,6 +55,34 @@ class _Source:
         self.plain: PlainBatches | None = None
         self.struct = self.found = 0
         """Where Arrow's struct lies, and the addresses that were found in it."""
+
+
+class _Written:
+    """Where the rows of ``readers`` go in pushes by ``compiled``."""
+
+    def __init__(self, compiled: CompiledPush, readers: Sequence[tuple[_Source, _Reader]]) -> None:
+        self._compiled = compiled
+        self._filled = [reader.leaf.became_whole for _, reader in readers]
+        """How often an index of each window had been completed by now."""
+        self.table = np.zeros((len(readers), ARRIVAL), np.int64)
+        self.indexes: list[tuple[HashIndex, Rows]] = []
+        self._numbers = []
+        """Of the indexes of each window, as the push knows them."""
+        for place, (each, reader) in enumerate(readers):
+            code = reader.append.code
+            indexes = reader.append.filled
+            numbers = np.array([compiled.number_of(index) for index in indexes], np.int64)
+            self._numbers.append(numbers)
+            self.indexes += [(index, reader.leaf.rows) for index in indexes]
+            self.table[place] = (
+                *(reader.append.address, len(code)),
+                *(compiled.ring_of(reader.alias), compiled.lap_of(reader.alias), each.place),
+                *(each.found, *reader.places, numbers.ctypes.data),
+            )
+
+    def is_for(self, compiled: CompiledPush, filled: list[int]) -> bool:
+        """Whether nothing has changed for pushes by ``compiled``."""
+        return compiled is self._compiled and filled == self._filled
 
 
 class WholePush:
@@ -83,10 +110,9 @@ class WholePush:
             (each, reader) for each in self._sources.values() for reader in each.readers
         ]
         self._is_complete = len(self._readers) == len(leaves)
-        self._compiled: CompiledPush | None = None
-        """What the arrivals are written down for."""
-        self._filled: list[int] = []
-        """How often an index of each window had been completed then."""
+        self._written: _Written | None = None
+        self._expected: _Written | None = None
+        """For what is going to take over, if anything is."""
         self._arrivals = Arrivals(np.zeros((len(self._readers), ARRIVAL), np.int64), self._facts)
         # Of the push at hand:
         self._known: list[_Source] = []
@@ -195,26 +221,22 @@ class WholePush:
         if len(arrivals.hashes) < self.rows:
             arrivals.hashes = np.empty(2 * self.rows, np.int64)
         filled = [reader.leaf.became_whole for _, reader in self._readers]
-        if compiled is not self._compiled or filled != self._filled:
-            self._write_down(compiled)
-            self._filled = filled
+        if self._written is None or not self._written.is_for(compiled, filled):
+            self._write_down(compiled, filled)
         return compiled
 
-    def _write_down(self, compiled: CompiledPush) -> None:
+    def expect(self, compiled: CompiledPush) -> None:
+        """``compiled`` is going to take over: write down now where the rows go then."""
+        self._expected = _Written(compiled, self._readers)
+
+    def _write_down(self, compiled: CompiledPush, filled: list[int]) -> None:
         """Where the rows go."""
-        arrivals = self._arrivals
-        arrivals.filled = []
-        for number, (each, reader) in enumerate(self._readers):
-            code = reader.append.code
-            indexes = reader.append.filled
-            reader.numbers = np.array([compiled.number_of(index) for index in indexes], np.int64)
-            arrivals.filled += [(index, reader.leaf.rows) for index in indexes]
-            arrivals.table[number] = (
-                *(reader.append.address, len(code)),
-                *(compiled.ring_of(reader.alias), compiled.lap_of(reader.alias), each.place),
-                *(each.found, *reader.places, reader.numbers.ctypes.data),
-            )
-        self._compiled = compiled
+        expected = self._expected
+        if expected is not None and expected.is_for(compiled, filled):
+            self._written, self._expected = expected, None
+        else:
+            self._written = _Written(compiled, self._readers)
+        self._arrivals.table, self._arrivals.filled = self._written.table, self._written.indexes
 
     def join(
         self, tree: JoinTree, compiled: CompiledPush, output: Output, clock: Clock

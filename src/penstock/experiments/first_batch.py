@@ -30,7 +30,9 @@ PLANS = ("((A B) C)", "((A C) B)")
 Columns = Literal["one", "two"]
 _SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])
 _WARMING = 20_000
-"""Tuples of the windows in which everything runs once before it counts."""
+_PUSHES = 16
+"""Tuples of the windows in which everything runs once before it counts, at least; and pushes that
+they hold, since a push that is long against the windows takes another way."""
 _FILLING = 100
 """Pushes that fill the windows."""
 _FOLLOWING = 100
@@ -118,7 +120,8 @@ def first_batches(
     threads = pa.cpu_count()
     pa.set_cpu_count(1)
     try:
-        warming = replace(setting, window=min(setting.window, _WARMING))
+        window = min(setting.window, max(_WARMING, _PUSHES * setting.rows))
+        warming = replace(setting, window=window)
         list(_changes(warming, 2, seed, time.process_time))
         gc.collect()
         gc.freeze()
