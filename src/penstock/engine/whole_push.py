@@ -66,13 +66,13 @@ class _Written:
         """How often an index of each window had been completed by now."""
         self.table = np.zeros((len(readers), ARRIVAL), np.int64)
         self.indexes: list[tuple[HashIndex, Rows]] = []
-        self._numbers = []
-        """Of the indexes of each window, as the push knows them."""
+        self._held: list[Int64s] = []
+        """What the table has the addresses of."""
         for place, (each, reader) in enumerate(readers):
             code = reader.append.code
             indexes = reader.append.filled
             numbers = np.array([compiled.number_of(index) for index in indexes], np.int64)
-            self._numbers.append(numbers)
+            self._held += (code, numbers)
             self.indexes += [(index, reader.leaf.rows) for index in indexes]
             self.table[place] = (
                 *(reader.append.address, len(code)),
