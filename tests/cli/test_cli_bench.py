@@ -14,8 +14,9 @@ import pytest
 from penstock.cli import main as cli
 from penstock.cli.bench import engine_bench
 from penstock.cli.bench.duckdb_run import FORMS, INPUTS, births, run_duckdb
-from penstock.cli.bench.engine_bench import EngineBench, Settings
+from penstock.cli.bench.engine_bench import Configuration, EngineBench, Settings
 from penstock.cli.bench.engine_run import run_engine
+from penstock.cli.bench.feedback_gain import feedback_gains
 from penstock.cli.bench.measure import carry_out
 from penstock.cli.bench.workloads import WORKLOADS, Workload
 
@@ -139,6 +140,34 @@ def test_the_report_has_a_line_for_each(tmp_path: Path, capsys: pytest.CaptureFi
         assert line["state_bytes"] > 0
         assert line["peak_bytes"] > line["state_bytes"]
     assert measured["libraries"]["duckdb"]
+
+
+@pytest.mark.usefixtures("here")
+def test_what_feedback_gives_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    workload = SMALL["W1"]
+    bench = EngineBench(
+        Settings((workload,), (10_000,), ("tree", "tree+jit", "mjoin"), (), rounds=2, seconds=0.01)
+    )
+    assert bench.run(None) == 0
+    (line,) = [each for each in capsys.readouterr().out.splitlines() if "tree+jit against" in each]
+    assert line.startswith("W1, batches of 10,000: tree+jit against tree: ")
+    assert line.endswith("of the state")
+
+
+def test_how_what_feedback_gives_is_worked_out() -> None:
+    def measured(name: str, seconds: list[float], push: float, state: int) -> Configuration:
+        rounds = [
+            {"tuples": 100, "cpu_seconds": s, "push_p50_us": push, "state_bytes": state}
+            for s in seconds
+        ]
+        return Configuration(SMALL["W1"], name, "((A B) C)", "off", 10, rounds)
+
+    plain, jit = measured("tree", [4, 6, 9], 30, 50), measured("tree+jit", [2, 3, 3], 12, 20)
+    assert list(feedback_gains([plain, jit])) == [
+        "W1, batches of 10: tree+jit against tree: 2.00 times the speed (rounds: 2.00 to 3.00), "
+        "median push 2.50; 0.40 of the state"
+    ]
+    assert list(feedback_gains([jit])) == []
 
 
 @pytest.mark.usefixtures("here")

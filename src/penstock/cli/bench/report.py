@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.cli.bench.engine_run import FILLING
+from penstock.cli.bench.feedback_gain import feedback_gains
 
 if TYPE_CHECKING:
     from penstock.cli.bench.engine_bench import Configuration, Offline
@@ -39,7 +40,10 @@ def print_report(configurations: Sequence[Configuration], offline: Mapping[str, 
     console = Console(highlight=False)
     console.width = max(console.width, WIDTH)  # A number cut short is worse than a wrapped line.
     for other in offline.values():
-        console.print(_table(other, [c for c in configurations if c.workload is other.workload]))
+        own = [c for c in configurations if c.workload is other.workload]
+        console.print(_table(other, own))
+        for line in feedback_gains(own):
+            console.print(line, soft_wrap=True)
         console.print()
     console.print(NOTES, style="dim")
 
