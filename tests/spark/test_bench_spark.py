@@ -36,25 +36,34 @@ def test_ratios_are_printed(
 ) -> None:
     runs = {
         "penstock": measured(7, 10.0),
-        "spark hdfs": measured(7, 120.0),
-        "spark rocksdb": measured(7, 300.0),
+        "spark hdfs 2g": measured(7, 160.0),
+        "spark rocksdb 2g": measured(7, 300.0),
+        "spark hdfs 6g": measured(7, 120.0),
+        "spark rocksdb 6g": measured(7, 310.0),
         "small penstock": measured(0, 15.0),
         "small empty": measured(0, 10.0),
     }
     monkeypatch.setattr(bench_spark, "_measure", lambda settings, folder: runs)
-    monkeypatch.setenv("COLUMNS", "160")
-    assert main(["bench", "spark", "--json", str(tmp_path / "m.json")]) == 0
+    monkeypatch.setenv("COLUMNS", "240")
+    target = str(tmp_path / "m.json")
+    assert main(["bench", "spark", "--heap", "2g,6g", "--json", target]) == 0
     told = capsys.readouterr().out
-    assert "12.0 times fewer CPU seconds for the query alone, 18.0 times fewer with" in told
-    assert "12.0 times less memory" in told
+    _, small, large = told.split("With a heap of ")
+    assert small.startswith("2g")
+    assert "16.0 times fewer CPU seconds for the query alone" in small
+    assert large.startswith("6g")
+    assert "12.0 times fewer CPU seconds for the query alone" in large
+    assert "18.0 times fewer with" in large
+    assert "12.0 times less memory" in large
+    assert "Spark's joins, default store, heap 2g  160.0  16.0" in told
     assert "1.50 times as much" in told
-    assert '"spark rocksdb"' in (tmp_path / "m.json").read_text()
+    assert '"spark rocksdb 6g"' in (tmp_path / "m.json").read_text()
 
 
 def test_a_wrong_answer_is_noticed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runs = {"penstock": measured(7, 10.0), "spark hdfs": measured(8, 120.0)}
+    runs = {"penstock": measured(7, 10.0), "spark hdfs 1g": measured(8, 120.0)}
     monkeypatch.setattr(bench_spark, "_measure", lambda settings, folder: runs)
     assert main(["bench", "spark"]) == 1
     assert "results differ: [7, 8]" in capsys.readouterr().err
@@ -66,6 +75,7 @@ def test_a_wrong_answer_is_noticed(
         (["--only", "flink"], "nothing is called 'flink'; choose from: penstock, spark hdfs"),
         (["--rows", "0"], "rows, batches and cores are 1 or more, not 0"),
         (["--heap", "plenty"], "heap is a size such as 512m or 6g, not 'plenty'"),
+        (["--heap", "2g,much"], "heap is a size such as 512m or 6g, not 'much'"),
         (["--json", "/no/such/folder/m.json"], "cannot write /no/such/folder/m.json"),
     ],
 )

@@ -10,10 +10,11 @@ are counted, and must be as many everywhere.
 
 Spark's own joins keep their state as Java objects, and how many CPU seconds they need depends on
 how much memory they are given: with Spark's default of 1 GB, about twice as many as with 6 GB. So
-they get ``--heap``, by default a quarter of the machine's memory: what makes them fast.
-All else is as :func:`penstock.spark.session` sets it, except Java's compiler and
-collector, where they get what suits them (:mod:`penstock.spark.bench_run`). The archive of Java's
-classes, which both use, is made before anything is measured.
+they get ``--heap``, by default a quarter of the machine's memory: what makes them fast. With
+several sizes they run once with each, and it can be seen what memory buys. All else is as
+:func:`penstock.spark.session` sets it, except Java's compiler and collector, where they get what
+suits them (:mod:`penstock.spark.bench_run`). The archive of Java's classes, which both use, is made
+before anything is measured.
 
 The fixed cost of a micro-batch is measured on batches of a few rows, against a stateful Python
 query that does nothing: CPU time and wall time per batch, without the first batches.
@@ -41,11 +42,12 @@ _REHEARSAL_ROWS = 5_000
 _REHEARSAL_BATCHES = 3
 _LOOK = 0.5
 """Seconds between two looks at memory."""
-_NAMES = {
-    "penstock": "Penstock on Spark",
+_SPARKS = {
     "spark hdfs": "Spark's joins, default store",
     "spark rocksdb": "Spark's joins, RocksDB",
 }
+"""With both of Spark's state stores."""
+_NAMES = ("penstock", *_SPARKS, "empty")
 
 
 def add_parser(names: Any) -> None:
@@ -63,12 +65,13 @@ def add_parser(names: Any) -> None:
     bench.add_argument("--cores", type=int, metavar="N", help="cores for Spark (default: 2)")
     bench.add_argument(
         "--heap",
-        metavar="SIZE",
-        help="Java's memory for Spark's own joins, such as 1g (default: a quarter of all)",
+        metavar="SIZE,…",
+        help="Java's memory for Spark's own joins, such as 1g; with several sizes such as 2g,6g "
+        "they run with each (default: a quarter of all)",
     )
     bench.add_argument("--quick", action="store_true", help="50,000 tuples per stream, 5 batches")
     bench.add_argument(
-        "--only", metavar="NAME,…", help=f"some of {', '.join(_NAMES)}, empty (default: all)"
+        "--only", metavar="NAME,…", help=f"some of {', '.join(_NAMES)} (default: all)"
     )
     bench.add_argument("--json", metavar="FILE", help="write all measurements to FILE")
     bench.set_defaults(run=run)
@@ -82,24 +85,25 @@ class Settings:
     batches: int
     cores: int
     only: tuple[str, ...]
-    heap: str
+    heaps: tuple[str, ...]
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Settings:
         """Check every choice, and say what exists."""
-        known = (*_NAMES, "empty")
-        only = tuple(n.strip() for n in options.only.split(",")) if options.only else known
+        only = tuple(n.strip() for n in options.only.split(",")) if options.only else _NAMES
         for name in only:
-            if name not in known:
-                raise OptionError(f"nothing is called {name!r}; choose from: {', '.join(known)}")
+            if name not in _NAMES:
+                raise OptionError(f"nothing is called {name!r}; choose from: {', '.join(_NAMES)}")
         for number in (options.rows, options.batches, options.cores):
             if number is not None and number < 1:
                 raise OptionError(f"rows, batches and cores are 1 or more, not {number}")
-        heap = options.heap or f"{max(1 << 10, _machine_memory() >> 22)}m"
-        if not re.fullmatch(r"[1-9]\d*[mg]", heap):
-            raise OptionError(f"heap is a size such as 512m or 6g, not {heap!r}")
+        given = options.heap or f"{max(1 << 10, _machine_memory() >> 22)}m"
+        heaps = tuple(dict.fromkeys(size.strip() for size in given.split(",")))
+        for heap in heaps:
+            if not re.fullmatch(r"[1-9]\d*[mg]", heap):
+                raise OptionError(f"heap is a size such as 512m or 6g, not {heap!r}")
         return cls(
-            heap=heap,
+            heaps=heaps,
             rows=options.rows or (50_000 if options.quick else 1_000_000),
             batches=options.batches or (5 if options.quick else 20),
             cores=options.cores or 2,
@@ -116,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     if target is not None:
         target.write_text(json.dumps({"settings": settings.__dict__, **measured}, indent=1) + "\n")
     _print(settings, measured)
-    counts = {m["results"] for name, m in measured.items() if name in _NAMES}
+    counts = {m["results"] for name, m in measured.items() if not name.startswith("small")}
     if len(counts) > 1:
         print(f"penstock: wrong answer: results differ: {sorted(counts)}", file=sys.stderr)
         return 1
@@ -153,22 +157,18 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
     write_streams(few.tables(), folder / "few", _REHEARSAL_BATCHES)
     order = {
         "master": f"local[{settings.cores},4]",
-        "heap": settings.heap,
         "columns": columns,
         "query": workload.query,
         "pairs": workload.pairs,
         "window": workload.window,
     }
-    runs = {
-        "penstock": ("penstock", "rocksdb", "large"),
-        "spark hdfs": ("spark", "hdfs", "large"),
-        "spark rocksdb": ("spark", "rocksdb", "large"),
-        "small penstock": ("penstock", "rocksdb", "small"),
-        "small empty": ("empty", "rocksdb", "small"),
-    }
+    runs = [("penstock", "penstock", "rocksdb", "large", "")]
+    for heap in settings.heaps:
+        runs += [(f"{n} {heap}", "spark", n.split()[1], "large", heap) for n in _SPARKS]
+    runs += [(f"small {kind}", kind, "rocksdb", "small", "") for kind in ("penstock", "empty")]
     measured = {}
-    for name, (kind, store, data) in runs.items():
-        wanted = "empty" if name.startswith("small") else name
+    for name, kind, store, data, heap in runs:
+        wanted = "empty" if data == "small" else f"spark {store}" if kind == "spark" else kind
         if wanted not in settings.only:
             continue
         print(f"penstock: measuring {name} …", file=sys.stderr, flush=True)
@@ -178,6 +178,7 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
                 **order,
                 "kind": kind,
                 "store": store,
+                "heap": heap,
                 "by_batch": data == "small",
                 "rehearsal": str(folder / "few") if data == "large" else None,
                 "work": str(work),
@@ -232,7 +233,7 @@ def _print(settings: Settings, measured: dict[str, Any]) -> None:
     console = Console(highlight=False)
     table = Table(
         title=f"W1: 3 × {settings.rows:,} tuples, {settings.batches} micro-batches, "
-        f"{settings.cores} cores, heap of Spark's joins {settings.heap}",
+        f"{settings.cores} cores",
         title_justify="left",
         box=None,
         pad_edge=False,
@@ -241,7 +242,10 @@ def _print(settings: Settings, measured: dict[str, Any]) -> None:
     for heading in ("", "CPU s", "×", "with start", "×", "peak MB", "×", "wall s", "results"):
         table.add_column(heading, justify="right" if heading else "left")
     own = measured.get("penstock")
-    for name, title in _NAMES.items():
+    titles = {"penstock": "Penstock on Spark"}
+    for heap in settings.heaps:
+        titles |= {f"{n} {heap}": f"{title}, heap {heap}" for n, title in _SPARKS.items()}
+    for name, title in titles.items():
         if name in measured:
             m = measured[name]
             table.add_row(
@@ -256,15 +260,16 @@ def _print(settings: Settings, measured: dict[str, Any]) -> None:
                 f"{m['results']:,}",
             )
     console.print(table)
-    others = [measured[n] for n in ("spark hdfs", "spark rocksdb") if n in measured]
-    if own and others:
-        best = min(others, key=lambda m: float(m["query_cpu_seconds"]))
-        console.print(
-            f"\nPenstock needs {_times(own, best, 'query_cpu_seconds')} times fewer CPU seconds "
-            f"for the query alone, {_times(own, best, 'cpu_seconds')} times fewer with the start "
-            f"of everything, and {_times(own, best, 'peak_bytes')} times less memory than the "
-            "faster of Spark's state stores."
-        )
+    for heap in settings.heaps:
+        others = [m for n in _SPARKS if (m := measured.get(f"{n} {heap}")) is not None]
+        if own and others:
+            best = min(others, key=lambda m: float(m["query_cpu_seconds"]))
+            console.print(
+                f"\nWith a heap of {heap} for the faster of Spark's state stores, Penstock needs "
+                f"{_times(own, best, 'query_cpu_seconds')} times fewer CPU seconds for the query "
+                f"alone, {_times(own, best, 'cpu_seconds')} times fewer with the start of "
+                f"everything, and {_times(own, best, 'peak_bytes')} times less memory."
+            )
     small, empty = measured.get("small penstock"), measured.get("small empty")
     if small and empty and small["batch_cpu_ms"] and empty["batch_cpu_ms"]:
         console.print(

@@ -7,12 +7,12 @@ batches, since rows are packed per batch; workers that fork from a parent with e
 (:mod:`penstock.spark.worker_daemon`).
 
 On one machine a failed task is tried again (``local[N,4]``), which plain ``local[N]`` does not do.
-There also the JVM is told to compile quickly rather than well, with one thread for its garbage: the
-work on rows is done elsewhere, and what is left for Java is long code that runs a few times per
-batch. Without that, most of its CPU seconds go into compiling it again, and better. It may also
-load Spark's classes without collecting garbage each time there are more of them, starts with a
-small heap, which grows as it has to and is mostly for new objects, since few live longer than a
-batch, and takes its classes from an archive if there is one
+There also the JVM is told to compile early, and quickly rather than well, with one thread for its
+garbage: the work on rows is done elsewhere, and what is left for Java is long code that runs a few
+times per batch. Without that, most of its CPU seconds go into compiling it again, and better. It
+may also load Spark's classes without collecting garbage each time there are more of them, starts
+with a small heap, which grows as it has to and is mostly for new objects, since few live longer
+than a batch, and takes its classes from an archive if there is one
 (:mod:`penstock.spark.class_archive`). Local files are written without a second file and a process
 for each (:mod:`penstock.spark.local_files`), and Hadoop's settings, which go with everything, are
 fewer (:mod:`penstock.spark.hadoop_defaults`).
@@ -67,9 +67,13 @@ _ONE_MACHINE = {
     "checkpointing.FileSystemBasedCheckpointFileManager",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
-# A machine that slept for two minutes would miss its own executor's heartbeat and wait for ever.
-_ONE_PROCESS = {"spark.storage.blockManagerHeartbeatTimeoutMs": "365d"}
-_LEAN_COMPILER = "-XX:TieredStopAtLevel=1 -XX:MetaspaceSize=256m"
+_ONE_PROCESS = {
+    # A machine that slept for two minutes would miss its own executor and wait for ever.
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "365d",
+    # Rows go to Python workers and back past the network.
+    "spark.python.unix.domain.socket.enabled": str(os.name == "posix").lower(),
+}
+_LEAN_COMPILER = "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.5 -XX:MetaspaceSize=256m"
 # Arrow would check the bounds of every value that is handed over, a quarter of the time to do so;
 # Spark makes room before it writes.
 _UNCHECKED = "-Darrow.enable_unsafe_memory_access=true"
