@@ -184,3 +184,28 @@ def test_what_was_hidden_before_a_change(seed: int, lateness: int, plans: list[s
                     push[name] = pa.table(columns, schema=SCHEMA)
                 clock += 30
                 assert same(engine.push(push), other.push(push))
+
+
+# -- indexes of states that are carried over -----------------------------------------------------
+
+
+def test_an_index_of_a_carried_state_that_is_filled_beside_pushes_gets_their_rows() -> None:
+    """Nothing else moves meanwhile: that it is whole now has to be noticed."""
+    chance = np.random.default_rng(3)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, rows in (("_AT_ONCE", 0), ("_PER_PUSH", 300), ("_PER_ROW", 0), ("_PER_MATCH", 0)):
+            patch.setattr(preparation, name, rows)
+        engine, other = (engine_for("(((A C) B) D)", 2_000) for _ in range(2))
+        clock = 0
+
+        def push(rows: int = 20) -> None:
+            nonlocal clock
+            push = batch(chance, clock, rows, 1_500)
+            clock += rows
+            assert same(engine.push(push), other.push(push))
+
+        for _ in range(30):
+            push(100)
+        changed_in_steps(engine, "(((A C) D) B)", push)  # {A, C} is looked up by C.x from now on.
+        for _ in range(40):
+            push()

@@ -35,9 +35,9 @@ class CompiledState:
         self._leaves = leaves
         self._slots = {alias: slot for slot, alias in enumerate(leaves)}
         self._indexes = indexes
-        self._whole = 0
-        """How many indexes lack no row. They remain whole, so their number tells which."""
-        self._generations: list[int] = []
+        self._known: list[int] = []
+        """What the table is of: generations, and how many indexes lack no row. They remain whole,
+        so their number tells which."""
         self._code = np.empty(0, np.int64)
         self._keys = np.empty(0, np.int64)
 
@@ -45,8 +45,6 @@ class CompiledState:
         """Put ``count`` composites in, for which there is room."""
         rows, start = self._rows, self._rows.head
         whole = [index for index in self._indexes.values() if index.stop == start]
-        if len(whole) != self._whole:
-            self._generations = []
         self._look()
         if len(self._keys) < count:
             self._keys = np.empty(count + (count >> 1), np.int64)
@@ -74,15 +72,14 @@ class CompiledState:
         return code
 
     def _look(self) -> None:
-        """Write down the table anew if anything has moved."""
-        generations = [self._rows.generation]
-        generations += [leaf.rows.generation for leaf in self._leaves.values()]
-        if generations == self._generations:
-            return
-        self._generations = generations
+        """Write down the table anew if anything has moved, or an index has been filled."""
         rows = self._rows
         whole = {keys: index for keys, index in self._indexes.items() if index.stop == rows.head}
-        self._whole = len(whole)
+        known = [rows.generation, len(whole)]
+        known += [leaf.rows.generation for leaf in self._leaves.values()]
+        if known == self._known:
+            return
+        self._known = known
         code = [rows.mask, len(self._columns), len(whole)]
         code += [address_of(rows.columns[column]) for column in self._columns]
         for keys, index in whole.items():
