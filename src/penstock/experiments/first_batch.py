@@ -10,7 +10,9 @@ one partner in each other stream, on average. What has to be told apart:
 - the first push that the new plan works off, which completes what it asks for,
 - the slowest of those that follow: states grow.
 
-A normal batch is the median before the first change of plan, when nothing is missing.
+A normal batch is the median of those of another engine, whose plan never changes and which gets the
+same batches in turn, at the same time: what a push takes on a machine with neighbours may double
+within a minute.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class Setting:
     columns: Columns = "two"
     feedback: str = "off"
     normal: int = 100
-    """Pushes that tell what is normal."""
+    """Pushes before the first change."""
 
     @property
     def query(self) -> penstock.JoinGraph:
@@ -134,20 +136,27 @@ def first_batches(
 def _changes(
     setting: Setting, changes: int, seed: int, clock: Callable[[], float]
 ) -> Iterator[Change]:
-    engine = penstock.Engine(setting.query, plan=PLANS[0], feedback=setting.feedback)
+    engine, steady = (
+        penstock.Engine(setting.query, plan=PLANS[0], feedback=setting.feedback) for _ in range(2)
+    )
     batches = setting.batches(seed)
+    normals: list[float] = []
+
+    def timed(each: penstock.Engine, batch: dict[str, pa.Table]) -> float:
+        start = clock()
+        each.push(batch)
+        return clock() - start
 
     def push() -> float:
         batch = next(batches)
-        start = clock()
-        engine.push(batch)
-        return clock() - start
+        normals.append(timed(steady, batch))
+        return timed(engine, batch)
 
-    for _ in range(_FILLING + 2):
+    for _ in range(_FILLING + 2 + setting.normal):
         push()
-    normal = float(np.median([push() for _ in range(setting.normal)]))
     for number in range(changes):
         plan = PLANS[(number + 1) % 2]
+        normals.clear()
         start = clock()
         engine.migrate(plan)
         call = clock() - start
@@ -155,6 +164,7 @@ def _changes(
         while str(engine.running_plan) != plan and len(before) < _PATIENCE:
             before.append(push())
         after = [push() for _ in range(_FOLLOWING)]
+        normal = float(np.median(normals))
         yield Change(
             plan,
             normal,
