@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -97,18 +98,25 @@ def changed_in_steps(engine: penstock.Engine, plan: str, push: Any) -> JoinTree:
     raise AssertionError("the change was never made")
 
 
+def pushing_to(
+    engine: penstock.Engine, other: penstock.Engine, seed: int, domain: int, usual: int
+) -> Callable[..., None]:
+    """Pushes so many rows, or as many as ``usual``, to both, whose answers must be the same."""
+    chance, clock = np.random.default_rng(seed), 0
+
+    def push(rows: int = usual) -> None:
+        nonlocal clock
+        pushed = batch(chance, clock, rows, domain)
+        clock += rows
+        assert same(engine.push(pushed), other.push(pushed))
+
+    return push
+
+
 @pytest.mark.parametrize("plan", ["(((A C) B) D)", "(((A C) D) B)"])
 def test_a_state_does_not_move_while_it_is_completed(plan: str) -> None:
-    chance = np.random.default_rng(5)
     engine, other = (engine_for("(((A B) C) D)", 12_000) for _ in range(2))
-    clock = 0
-
-    def push(rows: int = 200) -> None:
-        nonlocal clock
-        push = batch(chance, clock, rows, 12_000)
-        clock += rows
-        assert same(engine.push(push), other.push(push))
-
+    push = pushing_to(engine, other, seed=5, domain=12_000, usual=200)
     for _ in range(15):
         push(1_000)
     tree = changed_in_steps(engine, plan, push)
@@ -191,19 +199,11 @@ def test_what_was_hidden_before_a_change(seed: int, lateness: int, plans: list[s
 
 def test_an_index_of_a_carried_state_that_is_filled_beside_pushes_gets_their_rows() -> None:
     """Nothing else moves meanwhile: that it is whole now has to be noticed."""
-    chance = np.random.default_rng(3)
     with pytest.MonkeyPatch.context() as patch:
         for name, rows in (("_AT_ONCE", 0), ("_PER_PUSH", 300), ("_PER_ROW", 0), ("_PER_MATCH", 0)):
             patch.setattr(preparation, name, rows)
         engine, other = (engine_for("(((A C) B) D)", 2_000) for _ in range(2))
-        clock = 0
-
-        def push(rows: int = 20) -> None:
-            nonlocal clock
-            push = batch(chance, clock, rows, 1_500)
-            clock += rows
-            assert same(engine.push(push), other.push(push))
-
+        push = pushing_to(engine, other, seed=3, domain=1_500, usual=20)
         for _ in range(30):
             push(100)
         changed_in_steps(engine, "(((A C) D) B)", push)  # {A, C} is looked up by C.x from now on.

@@ -242,6 +242,38 @@ def test_who_cannot_go_back_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         running.push({"A": batch([2], [6])})
 
 
+def test_nor_can_who_is_interrupted_while_something_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Windows are filled by one call then, and the joins run by another."""
+    running = engine(
+        "SELECT A.ts AS a FROM A [RANGE 1 SECOND], B [RANGE 1 SECOND], C [RANGE 1 SECOND] "
+        "WHERE A.k = B.k AND B.k = C.k",
+        plan="((A B) C)",
+        feedback="off",
+    )
+    for name in "ABC":
+        running.push({name: batch([1, 2, 3], [5, 5, 5])})
+    running.migrate("((B C) A)")
+    running.push({"A": batch([9], [6])})
+    assert running.trees[0].missing
+    synchronise, calls = CompiledPush._synchronise, []
+
+    def second(self: CompiledPush, *arguments: Any) -> None:
+        calls.append(self)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        synchronise(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CompiledPush, "_synchronise", second)
+        with pytest.raises(KeyboardInterrupt):
+            running.push({"A": batch([1], [7])})
+    assert len(calls) > 1
+    with pytest.raises(PenstockError, match=r"Engine\.restore"):
+        running.push({"A": batch([2], [8])})
+
+
 def test_mistakes_are_found_before_anything_has_changed() -> None:
     running = engine()
     running.push({"A": batch([1], [5])})

@@ -693,7 +693,7 @@ class Engine:
         try:
             table = whole.join(tree, compiled, self._output, clock)
         except BaseException:
-            if compiled.is_torn:
+            if compiled.is_torn or tree.is_torn:  # It may be written anew in the middle.
                 self._broken = True
             else:
                 self._go_back([marks])

@@ -597,6 +597,11 @@ class JoinTree:
         """Whether the last push could have been one call."""
         return self._compiled is not None
 
+    @property
+    def is_torn(self) -> bool:
+        """Whether rows have come of which rings do not know: there is no way back."""
+        return self._compiled is not None and self._compiled.is_torn
+
     def in_one_call(self) -> CompiledPush | None:
         """What can work off the slice at hand in one call, if the tree is fit for it."""
         if self.rationing is not None or self._askers is None:
