@@ -35,7 +35,8 @@ def test_ratios_are_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     runs = {
-        "penstock": measured(7, 10.0),
+        "penstock 1 cell": measured(7, 10.0),
+        "penstock 2 cells": measured(7, 15.0),
         "spark hdfs 2g": measured(7, 160.0),
         "spark rocksdb 2g": measured(7, 300.0),
         "spark hdfs 6g": measured(7, 120.0),
@@ -50,6 +51,8 @@ def test_ratios_are_printed(
     told = capsys.readouterr().out
     _, small, large = told.split("With a heap of ")
     assert small.startswith("2g")
+    assert "Penstock with 1 cell needs" in small
+    assert "Penstock on Spark, 2 cells              15.0   1.5" in told
     assert "16.0 times fewer CPU seconds for the query alone" in small
     assert large.startswith("6g")
     assert "12.0 times fewer CPU seconds for the query alone" in large
@@ -63,7 +66,7 @@ def test_ratios_are_printed(
 def test_a_wrong_answer_is_noticed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runs = {"penstock": measured(7, 10.0), "spark hdfs 1g": measured(8, 120.0)}
+    runs = {"penstock 1 cell": measured(7, 10.0), "spark hdfs 1g": measured(8, 120.0)}
     monkeypatch.setattr(bench_spark, "_measure", lambda settings, folder: runs)
     assert main(["bench", "spark"]) == 1
     assert "results differ: [7, 8]" in capsys.readouterr().err
@@ -74,6 +77,7 @@ def test_a_wrong_answer_is_noticed(
     [
         (["--only", "flink"], "nothing is called 'flink'; choose from: penstock, spark hdfs"),
         (["--rows", "0"], "rows, batches and cores are 1 or more, not 0"),
+        (["--cells", "1,none"], "cells are numbers such as 1 or 1,2, not 'none'"),
         (["--heap", "plenty"], "heap is a size such as 512m or 6g, not 'plenty'"),
         (["--heap", "2g,much"], "heap is a size such as 512m or 6g, not 'much'"),
         (["--json", "/no/such/folder/m.json"], "cannot write /no/such/folder/m.json"),
@@ -82,6 +86,32 @@ def test_a_wrong_answer_is_noticed(
 def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "spark", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_it_goes_on_without_the_archive_of_javas_classes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> None:
+        raise penstock.PenstockError("Java wrote none")
+
+    monkeypatch.setattr("penstock.spark.class_archive.make_archive", refuse)
+    orders: list[dict[str, Any]] = []
+
+    def watched(order: dict[str, Any]) -> dict[str, Any]:
+        orders.append(order)
+        return measured(7, 10.0)
+
+    monkeypatch.setattr(bench_spark, "_watched", watched)
+    assert main(["bench", "spark", "--quick", "--cores", "3", "--heap", "2g"]) == 0
+    assert "going on without it: Java wrote none" in capsys.readouterr().err
+    assert [(order["kind"], order["partitions"]) for order in orders] == [
+        ("penstock", 1),
+        ("penstock", 3),
+        ("spark", 3),
+        ("spark", 3),
+        ("penstock", 3),
+        ("empty", 3),
+    ]
 
 
 def test_sparks_own_joins_give_the_same_results(spark: SparkSession, tmp_path: Path) -> None:

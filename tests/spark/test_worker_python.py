@@ -14,14 +14,16 @@ from penstock.spark.worker_python import worker_python
 @pytest.mark.skipif(os.name != "posix", reason="a shell script")
 @pytest.mark.parametrize("jar", ["", ":/x y/pyspark/jars/spark-core_2.13-4.3.0.jar"])
 @pytest.mark.parametrize("rest", ["", ":/my folder/lib", ":/a/spark-core_mine.jar:/b"])
-def test_it_is_python_without_the_zip_and_the_jar(
+def test_it_is_python_without_the_zips_and_the_jar(
     jar: str, rest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", f"/x y/pyspark/python/lib/pyspark.zip{jar}{rest}")
+    folder = "/x y/pyspark/python/lib"
+    zips = f"{folder}/pyspark.zip:{folder}/py4j-0.10.9.9-src.zip"
+    monkeypatch.setenv("PYTHONPATH", f"{zips}{jar}{rest}")
     script = worker_python()
     assert script.startswith(str(tmp_path))
-    program = "import os, sys, pyspark; print(os.environ['PYTHONPATH'], sys.argv[1], sep='|')"
+    program = "import os, sys, pyspark, py4j; print(os.environ['PYTHONPATH'], sys.argv[1], sep='|')"
     told = subprocess.run(
         [script, "-c", program, "an argument"], capture_output=True, text=True, check=True
     )

@@ -8,7 +8,7 @@ its usual collector, and a heap (``heap``) that is large enough for their state.
 gigabyte that Spark has by default, and Penstock gets by with, they need about twice as many CPU
 seconds.
 
-- ``penstock``: :func:`penstock.spark.join`.
+- ``penstock``: :func:`penstock.spark.join`, with as many cells as there are ``partitions``.
 - ``spark``: Spark's own joins, chained in the order of the query. The second event time is dropped
   after the first join and the third pair compared as plain integers, since Spark takes no join
   with two event times on one side. Spark's condition is symmetric like that of the query.
@@ -45,7 +45,7 @@ import penstock
 from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.join import join
 from penstock.spark.process_tree import cpu_seconds
-from penstock.spark.session import PROVIDER, ROCKSDB, session
+from penstock.spark.session import PARTITIONS, PROVIDER, ROCKSDB, session
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 _USUAL_JAVA = "-XX:TieredStopAtLevel=4 -XX:+UseG1GC"
@@ -59,7 +59,10 @@ _WARM = 5
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
     """Carry out ``order``."""
-    options: dict[str, Any] = {PROVIDER: HDFS if order["store"] == "hdfs" else ROCKSDB}
+    options: dict[str, Any] = {
+        PROVIDER: HDFS if order["store"] == "hdfs" else ROCKSDB,
+        PARTITIONS: order["partitions"],
+    }
     if order["kind"] == "spark":
         options["spark.driver.extraJavaOptions"] = _USUAL_JAVA
         options["spark.driver.memory"] = order["heap"]

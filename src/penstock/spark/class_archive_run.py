@@ -1,7 +1,8 @@
-"""The query whose classes are kept: ``python -m penstock.spark.class_archive_run FOLDER ARCHIVE``.
+"""The query whose classes are kept.
 
-A small streaming join, from files to files, in a Spark of its own. Java writes ARCHIVE at its end,
-which is waited for.
+``python -m penstock.spark.class_archive_run FOLDER ARCHIVE [BASE]``: a small streaming join, from
+files to files, in a Spark of its own. Java writes ARCHIVE at its end, which is waited for. BASE is
+the archive that it stands on, if Java has none of its own.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ _QUERY = """SELECT A.id AS a, B.id AS b, C.id AS c
             WHERE A.x = B.x AND A.y = C.y"""
 
 
-def run(folder: Path, archive: Path) -> None:
+def run(folder: Path, archive: Path, base: Path | None = None) -> None:
     """Run the query in ``folder``, and let Java write ``archive``."""
     java = f"-XX:ArchiveClassesAtExit={archive} -Xlog:disable -Xlog:all=error:stderr"
+    if base is not None:
+        java += f" -XX:SharedArchiveFile={base}"
     spark = session("local[2,4]", **{"spark.driver.extraJavaOptions": java})
     rows = pa.table({name: pa.array(range(8), pa.int64()) for name in ("id", "ts", "x", "y")})
     columns = ", ".join(f"{name} BIGINT" for name in rows.column_names)
@@ -52,4 +55,4 @@ def run(folder: Path, archive: Path) -> None:
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), Path(sys.argv[2]))
+    run(*map(Path, sys.argv[1:]))

@@ -32,6 +32,7 @@ from penstock.spark.checkpoint_owner import CheckpointOwner, last_batch
 from penstock.spark.listener import ProgressListener, batch_event, plan_decisions
 from penstock.spark.plan_orders import ORDERS, PlanOrders, checked_order, orders_file
 from penstock.spark.prepared_job import PreparedJob
+from penstock.spark.session import PARTITIONS
 from penstock.spark.sinks import start_sink
 from penstock.spark.spark_mistake import blamed_on, one_line, own_error
 from penstock.telemetry.batch_news import BatchNews
@@ -103,7 +104,8 @@ class JobRun:
         results = prepared.results()
         self._spark = results.sparkSession
         self._spark.streams.addListener(self._listener)
-        with blamed_on(f"{job.file or job.name}: sink"):
+        few = _no_empty_partitions(self._spark, prepared)
+        with blamed_on(f"{job.file or job.name}: sink"), few:
             self._query = start_sink(results, job)
         if CheckpointOwner.read(job.checkpoint) is None:
             with _writing(job):
@@ -229,6 +231,22 @@ class JobRun:
 
 def _given(limits: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in limits.items() if value is not None}
+
+
+@contextmanager
+def _no_empty_partitions(spark: SparkSession, prepared: PreparedJob) -> Iterator[None]:
+    """What starts here has no more partitions than cells: each costs a batch a fixed time.
+
+    A query takes its settings with it when it starts, so they can be put back then. If it started
+    before, Spark takes the number of partitions from the checkpoint.
+    """
+    usual = str(spark.conf.get(PARTITIONS))
+    if PARTITIONS not in prepared.job.spark and prepared.placement.cells < int(usual):
+        spark.conf.set(PARTITIONS, prepared.placement.cells)
+    try:
+        yield
+    finally:
+        spark.conf.set(PARTITIONS, usual)
 
 
 @contextmanager

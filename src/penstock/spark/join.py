@@ -42,7 +42,7 @@ from penstock.spark.cell_keys import cell_keys
 from penstock.spark.cell_processor import CellProcessor
 from penstock.spark.cell_work import CellWork
 from penstock.spark.envelope import Envelope
-from penstock.spark.session import check_session
+from penstock.spark.session import PARTITIONS, check_session
 from penstock.spark.trigger_budget import with_budget
 
 _DELAY = "spark.watermarkDelayMs"
@@ -142,7 +142,7 @@ def placement_of(
 ) -> Placement:
     """The grid of cells that :func:`join` uses; ``describe()`` puts it into words."""
     if cells == "auto":
-        cells = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+        cells = int(str(spark.conf.get(PARTITIONS)))
     return place(query, cells, rates, hot)
 
 

@@ -22,6 +22,7 @@ from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.checkpoint_owner import CheckpointOwner
 from penstock.spark.join import join, placement_of
 from penstock.spark.plan_orders import orders_file
+from penstock.spark.session import PARTITIONS
 from penstock.spark.sources import read_source
 from penstock.spark.spark_mistake import blamed_on
 from penstock.spark.trigger_budget import interval_of, with_trigger_budget
@@ -91,7 +92,7 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
     with blamed_on(file):
         placement = placement_of(query, spark, cells, _rates(job), _hot(job))
     if cells == "auto":
-        cells = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+        cells = int(str(spark.conf.get(PARTITIONS)))
     cores = spark.sparkContext.defaultParallelism
     options = with_trigger_budget(options, job, placement.cells, cores)
     return PreparedJob(job, query, frames, placement, plan, cells, options)

@@ -15,7 +15,9 @@ with a small heap, which grows as it has to and is mostly for new objects, since
 than a batch, and takes its classes from an archive if there is one
 (:mod:`penstock.spark.class_archive`). Local files are written without a second file and a process
 for each (:mod:`penstock.spark.local_files`), and Hadoop's settings, which go with everything, are
-fewer (:mod:`penstock.spark.hadoop_defaults`).
+fewer (:mod:`penstock.spark.hadoop_defaults`). Processes keep some of the memory that they free:
+rows come and go in pieces of megabytes, and to give each back to the system and ask for it again
+took a third of the CPU time that the system spends on a Python worker.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from penstock.spark.local_files import set_up_local_files
 from penstock.spark.worker_python import worker_python
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+PARTITIONS = "spark.sql.shuffle.partitions"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 _ATTEMPTS = 4
@@ -72,7 +75,16 @@ _ONE_PROCESS = {
     "spark.storage.blockManagerHeartbeatTimeoutMs": "365d",
     # Rows go to Python workers and back past the network.
     "spark.python.unix.domain.socket.enabled": str(os.name == "posix").lower(),
+    # What is shuffled does not leave the machine, and is numbers for the most part.
+    "spark.shuffle.compress": "false",
 }
+_MEMORY = {
+    "MALLOC_ARENA_MAX": "2",  # Else every thread of Java's has a heap.
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+"""How processes get memory and when they give it back: the C library's ways, and Arrow like it."""
 _LEAN_COMPILER = "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.5 -XX:MetaspaceSize=256m"
 # Arrow would check the bounds of every value that is handed over, a quarter of the time to do so;
 # Spark makes room before it writes.
@@ -106,8 +118,9 @@ def session(
     builder = SparkSession.Builder().appName(app_name)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # Else every thread of Java's has a heap.
-        settings["spark.sql.shuffle.partitions"] = str(_threads_of(master, cores or 1))
+        for name, value in _MEMORY.items():
+            os.environ.setdefault(name, value)
+        settings[PARTITIONS] = str(_threads_of(master, cores or 1))
         settings |= _ONE_MACHINE
         settings |= {} if master.startswith("local-cluster") else _ONE_PROCESS
     settings |= {name.replace("__", "."): str(value) for name, value in conf.items()}

@@ -4,9 +4,9 @@ Spark puts a zip file with pyspark in front of everything that a Python process 
 no compiled modules, so each process compiles pyspark before it does anything else: 1.2 CPU seconds
 instead of 0.3. Beside the time, that is a danger, since Spark waits no longer than ten seconds for
 a process to answer, and a busy machine may need as long for this. So Spark is given a script that
-takes the zip file from the path where the same pyspark is installed, and goes on as Python. With it
-goes Spark's jar of six thousand Java classes, which Spark puts there as well: every process reads
-its table of contents, and every worker does so three times more.
+takes the zip file, and that of py4j beside it, from the path where both are installed, and goes on
+as Python. With them goes Spark's jar of six thousand Java classes, which Spark puts there as well:
+every process reads its table of contents, and every worker does so three times more.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ import shlex
 import sys
 from pathlib import Path
 
+import py4j  # type: ignore[import-untyped]
 import pyspark
 
 from penstock.spark.java import kept_script
 
 _SCRIPT = """#!/bin/sh
-# Spark's zipped copy of pyspark would be compiled by every process; it is installed as well.
+# Spark's zipped copies of pyspark and py4j would be compiled by every process; both are installed.
 # Its jar has no Python in it.
 PYTHONPATH=$(printf '%s' "$PYTHONPATH" | sed -e 's#[^:]*/pyspark/python/lib/pyspark\\.zip:*##' \\
+  -e 's#[^:]*/pyspark/python/lib/py4j-[^:]*-src\\.zip:*##' \\
   -e 's#[^:]*/pyspark/jars/spark-core_[^:]*\\.jar:*##')
 export PYTHONPATH
 exec {python} "$@"
@@ -32,7 +34,7 @@ exec {python} "$@"
 
 def worker_python() -> str:
     """What to put into ``PYSPARK_PYTHON`` for workers on this machine."""
-    installed = (Path(pyspark.__file__).parent / "daemon.py").is_file()
+    installed = all(Path(str(package.__file__)).is_file() for package in (pyspark, py4j))
     if os.name != "posix" or not installed:
         return sys.executable
     text = _SCRIPT.format(python=shlex.quote(sys.executable))

@@ -37,6 +37,7 @@ def join(order):
             "pairs": order["pairs"],
             "window": order["window"],
             "heap": f"{order['memory'] >> 21}m",
+            "partitions": order["cores"],
             "by_batch": False,
             "rehearsal": None,
             "work": str(work),
