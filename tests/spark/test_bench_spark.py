@@ -52,13 +52,14 @@ def test_ratios_are_printed(
     _, small, large = told.split("With a heap of ")
     assert small.startswith("2g")
     assert "Penstock with 1 cell needs" in small
-    assert "Penstock on Spark, 2 cells              15.0   1.5" in told
+    assert "Penstock, 2 cells         15.0  1.5" in told
     assert "16.0 times fewer CPU seconds for the query alone" in small
     assert large.startswith("6g")
     assert "12.0 times fewer CPU seconds for the query alone" in large
     assert "18.0 times fewer with" in large
     assert "12.0 times less memory" in large
-    assert "Spark's joins, default store, heap 2g  160.0  16.0" in told
+    assert "Spark, default store, 2g 160.0 16.0" in told
+    assert max(map(len, told.splitlines()[:6])) <= 80
     assert "1.50 times as much" in told
     assert '"spark rocksdb 6g"' in (tmp_path / "m.json").read_text()
 

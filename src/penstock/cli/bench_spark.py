@@ -48,8 +48,8 @@ _REHEARSAL_ROWS = 5_000
 _LOOK = 0.5
 """Seconds between two looks at memory."""
 _SPARKS = {
-    "spark hdfs": "Spark's joins, default store",
-    "spark rocksdb": "Spark's joins, RocksDB",
+    "spark hdfs": "Spark, default store",
+    "spark rocksdb": "Spark, RocksDB",
 }
 """With both of Spark's state stores."""
 _NAMES = ("penstock", *_SPARKS, "empty")
@@ -266,21 +266,21 @@ def _print(settings: Settings, measured: dict[str, Any]) -> None:
 
     console = Console(highlight=False)
     table = Table(
-        title=f"W1: 3 × {settings.rows:,} tuples, {settings.batches} micro-batches, "
+        title=f"W1 on Spark: 3 × {settings.rows:,} tuples, {settings.batches} micro-batches, "
         f"{settings.cores} cores",
         title_justify="left",
         box=None,
         pad_edge=False,
-        padding=(0, 2, 0, 0),
+        padding=(0, 1, 0, 0),
     )
-    for heading in ("", "CPU s", "×", "with start", "×", "peak MB", "×", "wall s", "results"):
+    for heading in ("", "CPU s", "×", "with start", "×", "peak MB", "×", "wall s"):
         table.add_column(heading, justify="right" if heading else "left")
     owns = {n: m for cells in settings.cells if (m := measured.get(n := _own(cells))) is not None}
     best_own = min(owns, key=lambda n: float(owns[n]["query_cpu_seconds"]), default="")
     own = owns.get(best_own)
-    titles = {n: f"Penstock on Spark, {n.removeprefix('penstock ')}" for n in owns}
+    titles = {n: f"Penstock, {n.removeprefix('penstock ')}" for n in owns}
     for heap in settings.heaps:
-        titles |= {f"{n} {heap}": f"{title}, heap {heap}" for n, title in _SPARKS.items()}
+        titles |= {f"{n} {heap}": f"{title}, {heap}" for n, title in _SPARKS.items()}
     for name, title in titles.items():
         if name in measured:
             m = measured[name]
@@ -293,7 +293,6 @@ def _print(settings: Settings, measured: dict[str, Any]) -> None:
                 f"{m['peak_bytes'] / 1e6:,.0f}",
                 _times(own, m, "peak_bytes"),
                 f"{m['query_wall_seconds']:.0f}",
-                f"{m['results']:,}",
             )
     console.print(table)
     for heap in settings.heaps:
@@ -301,8 +300,8 @@ def _print(settings: Settings, measured: dict[str, Any]) -> None:
         if own and others:
             best = min(others, key=lambda m: float(m["query_cpu_seconds"]))
             console.print(
-                f"\nWith a heap of {heap} for the faster of Spark's state stores, Penstock with "
-                f"{best_own.removeprefix('penstock ')} needs "
+                f"\nWith a heap of {heap} for Spark's own joins, and the faster of its state "
+                f"stores, Penstock with {best_own.removeprefix('penstock ')} needs "
                 f"{_times(own, best, 'query_cpu_seconds')} times fewer CPU seconds for the query "
                 f"alone, {_times(own, best, 'cpu_seconds')} times fewer with the start of "
                 f"everything, and {_times(own, best, 'peak_bytes')} times less memory."
