@@ -203,10 +203,18 @@ def test_one_cell_is_one_partition(
     assert spark.conf.get(PARTITIONS) == usual
 
 
-def test_other_cells_do_not_change_whose_the_checkpoint_is(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    kinds = dict.fromkeys("ABC", "parquet")
-    for top in ('cells = 3\ntrigger = "available-now"', 'cells = 1\ntrigger = "available-now"'):
-        JobCase(tmp_path, spark).write(kinds, top).run()
-    assert prepare(JobCase(tmp_path, spark).write(kinds).job(), spark).cells == 3
+def test_other_cells_are_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
+    kinds, now = dict.fromkeys("ABC", "parquet"), 'trigger = "available-now"'
+    case = JobCase(tmp_path, spark).write(kinds, f"cells = 3\n{now}")
+    case.run()
+    assert prepare(case.write(kinds, f"cells = 2\n{now}").job(), spark).placement.cells == 2
+    case.run()  # Nothing was committed that has three.
+    for number, name in enumerate("ABC"):
+        case.deliver(name, "parquet", 1 + number)
+    case.run()
+    case.write(kinds, f"cells = 3\n{now}")
+    with pytest.raises(PenstockError, match=r'job.toml: cells: found 3, expected 2 or "auto": .*'):
+        case.run()
+    assert prepare(case.write(kinds).job(), spark).cells == 2
+    case.run()
+    assert case.results() == case.expected()

@@ -100,6 +100,10 @@ class JobRun:
         prepared = self.prepared
         job = prepared.job
         after = last_batch(job.checkpoint)
+        owner = CheckpointOwner.read(job.checkpoint)
+        has_state = after is not None and after >= 0
+        if owner is not None and has_state:
+            prepared.check_cells(owner.cells)
         self._news = BatchNews(fresh=after is None)
         results = prepared.results()
         self._spark = results.sparkSession
@@ -107,7 +111,7 @@ class JobRun:
         few = _no_empty_partitions(self._spark, prepared)
         with blamed_on(f"{job.file or job.name}: sink"), few:
             self._query = start_sink(results, job)
-        if CheckpointOwner.read(job.checkpoint) is None:
+        if owner is None or not has_state:
             with _writing(job):
                 CheckpointOwner.of(prepared.query, prepared.cells).write(job.checkpoint)
         start = Start(

@@ -11,9 +11,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.cells.placement import Placement
+from penstock.cells.placement import Placement, place
 from penstock.engine.engine import Engine
-from penstock.errors import OptionError
+from penstock.errors import CheckpointError, OptionError
 from penstock.job.job import Job
 from penstock.planning.limits import Limits
 from penstock.query.join_graph import JoinGraph
@@ -58,6 +58,16 @@ class PreparedJob:
                 orders=orders_file(job.checkpoint),
                 trigger=interval_of(job),
                 **self.options,
+            )
+
+    def check_cells(self, before: int) -> None:
+        """:class:`CheckpointError` if a job that began with ``before`` cells had others."""
+        job = self.job
+        if place(self.query, before, _rates(job), _hot(job)).cells != self.placement.cells:
+            raise CheckpointError(
+                f'{job.file or job.name}: cells: found {self.cells}, expected {before} or "auto": '
+                f"{job.checkpoint} was begun with {before}; to change it, name another checkpoint "
+                "folder"
             )
 
 
