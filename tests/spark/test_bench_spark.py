@@ -79,6 +79,7 @@ def test_a_wrong_answer_is_noticed(
         (["--only", "flink"], "nothing is called 'flink'; choose from: penstock, spark hdfs"),
         (["--rows", "0"], "rows, batches and cores are 1 or more, not 0"),
         (["--cells", "1,none"], "cells are numbers such as 1 or 1,2, not 'none'"),
+        (["--rehearsal", "-1"], "rehearsal is 0 or more, not -1"),
         (["--heap", "plenty"], "heap is a size such as 512m or 6g, not 'plenty'"),
         (["--heap", "2g,much"], "heap is a size such as 512m or 6g, not 'much'"),
         (["--json", "/no/such/folder/m.json"], "cannot write /no/such/folder/m.json"),
@@ -105,6 +106,11 @@ def test_it_goes_on_without_the_archive_of_javas_classes(
     monkeypatch.setattr(bench_spark, "_watched", watched)
     assert main(["bench", "spark", "--quick", "--cores", "3", "--heap", "2g"]) == 0
     assert "going on without it: Java wrote none" in capsys.readouterr().err
+    assert [order["rehearsal"] is None for order in orders] == [False] * 4 + [True] * 2
+    before = len(orders)
+    assert main(["bench", "spark", "--quick", "--rehearsal", "0"]) == 0
+    assert all(order["rehearsal"] is None for order in orders[before:])
+    del orders[before:]
     assert [(order["kind"], order["partitions"]) for order in orders] == [
         ("penstock", 1),
         ("penstock", 3),

@@ -1,12 +1,12 @@
 """``penstock bench spark``: Penstock on Spark against Spark's own chained joins.
 
 Every configuration runs in a process of its own on the same files, and this process watches its
-whole tree (Python, JVM, Python workers). Each rehearses first: the same query, as many
-micro-batches with a few thousand rows each. Then two figures are told, each with its ratio: the CPU
+whole tree (Python, JVM, Python workers). Each rehearses first: the same query, as many micro-
+batches with a few thousand rows each. Then two figures are told, each with its ratio: the CPU
 seconds of the query alone, from its plan to its last commit, which is what a query that runs for
-months pays; and those with the start, from the start of the process on, the rehearsal included.
-Memory is the most at once in all this time, what processes share counted once. Results are counted,
-and must be as many everywhere.
+months pays; and those with the start, from the start of the process on, the rehearsal included;
+``--rehearsal 0`` leaves it out. Memory is the most at once in all this time, what processes share
+counted once. Results are counted, and must be as many everywhere.
 
 Both sides are measured in more than one way, and the best of each counts: Spark's own joins with
 both of its state stores, Penstock with one cell and with as many as cores. A cell joins millions of
@@ -80,6 +80,13 @@ def add_parser(names: Any) -> None:
         help="Java's memory for Spark's own joins, such as 1g; with several sizes such as 2g,6g "
         "they run with each (default: a quarter of all)",
     )
+    bench.add_argument(
+        "--rehearsal",
+        type=int,
+        metavar="N",
+        help="micro-batches that a session has run before it is measured; 0 for none "
+        "(default: as many as are measured)",
+    )
     bench.add_argument("--quick", action="store_true", help="50,000 tuples per stream, 5 batches")
     bench.add_argument(
         "--only", metavar="NAME,…", help=f"some of {', '.join(_NAMES)} (default: all)"
@@ -96,6 +103,7 @@ class Settings:
     batches: int
     cores: int
     cells: tuple[int, ...]
+    rehearsal: int
     only: tuple[str, ...]
     heaps: tuple[str, ...]
 
@@ -109,6 +117,8 @@ class Settings:
         for number in (options.rows, options.batches, options.cores):
             if number is not None and number < 1:
                 raise OptionError(f"rows, batches and cores are 1 or more, not {number}")
+        if options.rehearsal is not None and options.rehearsal < 0:
+            raise OptionError(f"rehearsal is 0 or more, not {options.rehearsal}")
         given = options.heap or f"{max(1 << 10, _machine_memory() >> 22)}m"
         heaps = tuple(dict.fromkeys(size.strip() for size in given.split(",")))
         for heap in heaps:
@@ -119,10 +129,12 @@ class Settings:
         for number in cells:
             if not re.fullmatch(r"\s*[1-9]\d*\s*", number):
                 raise OptionError(f"cells are numbers such as 1 or 1,2, not {number!r}")
+        batches = options.batches or (5 if options.quick else 20)
         return cls(
             heaps=heaps,
             rows=options.rows or (50_000 if options.quick else 1_000_000),
-            batches=options.batches or (5 if options.quick else 20),
+            batches=batches,
+            rehearsal=batches if options.rehearsal is None else options.rehearsal,
             cores=cores,
             cells=tuple(dict.fromkeys(map(int, cells))),
             only=only,
@@ -169,8 +181,11 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
     small = replace(workload, rows=_SMALL_ROWS * _SMALL_BATCHES)
     columns = write_streams(workload.tables(), folder / "large", settings.batches)
     write_streams(small.tables(), folder / "small", _SMALL_BATCHES)
-    few = replace(workload, rows=_REHEARSAL_ROWS * settings.batches)
-    write_streams(few.tables(), folder / "few", settings.batches)
+    rehearsal = None
+    if settings.rehearsal:
+        rehearsal = str(folder / "few")
+        few = replace(workload, rows=_REHEARSAL_ROWS * settings.rehearsal)
+        write_streams(few.tables(), Path(rehearsal), settings.rehearsal)
     order = {
         "master": f"local[{settings.cores},4]",
         "columns": columns,
@@ -199,7 +214,7 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
                 "heap": heap,
                 "partitions": partitions,
                 "by_batch": data == "small",
-                "rehearsal": str(folder / "few") if data == "large" else None,
+                "rehearsal": rehearsal if data == "large" else None,
                 "work": str(work),
                 "folder": str(folder / data),
             }
