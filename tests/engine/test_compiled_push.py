@@ -71,7 +71,7 @@ def test_a_push_goes_on_where_room_ran_out(
     engine = engine_for(feedback)
     found = [answer(engine, push) for push in pushes]
     assert {kernel.RING_LACKS, kernel.WORK_LACKS, kernel.RESULTS_LACK} <= set(lacked)
-    monkeypatch.setattr(CompiledPush, "can_be", lambda edges, top: False)
+    monkeypatch.setattr(CompiledPush, "why_not", lambda edges, top: "told so")
     general = engine_for(feedback)
     assert found == [answer(general, push) for push in pushes]
     assert _counts(engine) == _counts(general)

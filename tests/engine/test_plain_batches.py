@@ -118,7 +118,7 @@ def test_all_ways_give_the_same(
 ) -> None:
     whole = run(made, plan, feedback, lateness)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WholePush, "look", lambda *_: False)
+        patch.setattr(WholePush, "look", lambda *_: "told so")
         plain = run(made, plan, feedback, lateness)
         patch.setattr(Intake, "_plainly", lambda *_: None)
         general = run(made, plan, feedback, lateness)
@@ -138,7 +138,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return found
 
     monkeypatch.setattr(PlainBatches, "look", watched)
-    monkeypatch.setattr(WholePush, "look", lambda *_: False)
+    monkeypatch.setattr(WholePush, "look", lambda *_: "told so")
     return seen
 
 

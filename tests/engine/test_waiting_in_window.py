@@ -66,7 +66,7 @@ def test_the_same_answers_and_counts_as_of_those_who_are_kept_apart(
     tables = streams(seed, 60, 6, wide, "ABCD")
     in_one_call = run(text, plan, feedback, tables, batch)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CompiledPush, "can_be", lambda edges, top: False)
+        patch.setattr(CompiledPush, "why_not", lambda edges, top: "told so")
         in_window = run(text, plan, feedback, tables, batch)
         patch.setattr(guard, "can_wait_in", lambda window: False)
         apart = run(text, plan, feedback, tables, batch)

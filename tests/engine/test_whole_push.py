@@ -57,7 +57,7 @@ def whole(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     def watched(self: Engine, *arguments: Any) -> Any:
         made = push(self, *arguments)
-        seen.append(made is not None)
+        seen.append(not isinstance(made, str))
         return made
 
     monkeypatch.setattr(Engine, "_push_whole", watched)
@@ -81,11 +81,24 @@ def test_which_pushes_are_whole(whole: list[bool]) -> None:
     assert running.metrics()["late"] == 1
 
 
-def test_promised_and_shared_time_go_step_by_step(whole: list[bool]) -> None:
+def test_promised_and_shared_time_are_no_reason(whole: list[bool]) -> None:
     running = engine()
     running.push({"A": batch([1], [5])}, watermark=3)
-    running.push({"A": batch([1], [5])}, newest={"A": 9})
-    assert whole == []
+    assert running.watermark == 3
+    running.push({"A": batch([1], [5])}, newest={"A": 9, "B": 7})
+    assert (running.newest, running.watermark) == ({"A": 9, "B": 7}, 7)
+    assert whole == [True, True]
+    assert running.metrics()["execution"] == {"compiled": 2, "reference": 0, "reasons": {}}
+
+
+def test_the_reference_is_an_option() -> None:
+    running = engine(execution="reference")
+    running.push({"A": batch([1], [5])})
+    assert running.push({"B": batch([1], [5])}).num_rows == 1
+    told = running.metrics()["execution"]
+    assert told == {"compiled": 0, "reference": 2, "reasons": {"execution='reference'": 2}}
+    with pytest.raises(PenstockError, match="execution='fast' does not exist"):
+        engine(execution="fast")
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,7 @@ class Checkpoint:
                 "join": engine.options.join,
                 "limits": None if limits is None else limits.to_json(),
                 "adapt": engine.options.adapt,
+                "execution": engine.options.execution,
             },
             "control": engine._control.to_json(),
             "now": engine._clock.now,

@@ -86,7 +86,7 @@ class CompiledPush:
     def __init__(
         self, edges: Sequence[Edge], top: JoinOperator, inputs: Sequence[Edge], counts: list[int]
     ) -> None:
-        """``counts`` is the tally of the whole tree. The tree :meth:`can_be` written down."""
+        """``counts`` is the tally of the whole tree. There is no reason :meth:`why_not`."""
         self._edges = edges
         self._guarded = [(edge, guard) for edge in edges if (guard := _only_guard(edge))]
         self._joins = [
@@ -205,19 +205,19 @@ class CompiledPush:
         self._results = other._results
 
     @staticmethod
-    def can_be(edges: Sequence[Edge], top: JoinOperator) -> bool:
-        """Whether a tree can be written down as it is now."""
+    def why_not(edges: Sequence[Edge], top: JoinOperator) -> str:
+        """Why a tree cannot be written down as it is now; empty if it can."""
         operators = [edge.producer for edge in edges if edge.producer is not None]
-        return (
-            all(operator.is_compiled for operator in (*operators, top))
-            and all(not edge.is_guarded or _only_guard(edge) is not None for edge in edges)
-            and all(
-                index.stop == edge.input.rows.head
-                for edge in edges
-                if isinstance(edge.input, CompositeState)
-                for index in edge.input.indexes
-            )
-        )
+        if not all(operator.is_compiled for operator in (*operators, top)):
+            return "a theta join or a residual predicate"
+        if not all(not edge.is_guarded or _only_guard(edge) is not None for edge in edges):
+            return "several guards of an input, or one of another kind"
+        for edge in edges:
+            if isinstance(edge.input, CompositeState) and any(
+                index.stop < edge.input.rows.head for index in edge.input.indexes
+            ):
+                return "an index that is being filled"
+        return ""
 
     @property
     def fits(self) -> bool:

@@ -31,7 +31,7 @@ from penstock.engine.join_order import with_orders
 from penstock.engine.join_tree import JoinTree, Marks
 from penstock.engine.kernels.lifespan import FOREVER
 from penstock.engine.leaf_window import LeafWindow
-from penstock.engine.metrics import Counters, Metrics, measure
+from penstock.engine.metrics import COMPILED, Counters, Metrics, measure
 from penstock.engine.options import Options
 from penstock.engine.output import empty_table, output_for
 from penstock.engine.overload import Overload
@@ -50,6 +50,9 @@ from penstock.query.join_graph import JoinGraph
 if TYPE_CHECKING:
     from penstock.engine.overload_control import OverloadControl
     from penstock.planning.statistics import Statistics
+
+
+_NOTHING_SEEN: Mapping[str, int] = {}
 
 
 class Engine:
@@ -74,6 +77,9 @@ class Engine:
     by itself). ``statistics``, if given, are what ``plan="auto"`` starts from; then
     :class:`penstock.NoQualifiedPlan` is raised if no plan is within the limits. A query that runs
     is never stopped for that: it goes on with the nearest plan and says so in its events.
+
+    ``execution`` is ``"auto"`` (pushes are compiled wherever they can be) or ``"reference"`` (none
+    is): the same answers, step by step, for tests and for whoever looks for a fault.
     """
 
     def __init__(
@@ -87,6 +93,7 @@ class Engine:
         join: str = "hash",
         adapt: str = "auto",
         statistics: Statistics | None = None,
+        execution: str = "auto",
     ) -> None:
         if not isinstance(query, JoinGraph):
             raise OptionError(f"query must come from penstock.parse, not {type(query).__name__}")
@@ -94,7 +101,7 @@ class Engine:
         self.query = query
         self._by_rows = query.by_rows
         self._grouped = query.is_grouped
-        self.options = Options.of(feedback, overload, lateness, join, limits, adapt)
+        self.options = Options.of(feedback, overload, lateness, join, limits, adapt, execution)
         self._control = Controller(
             self.options.adapt != "off",
             self.options.adapt != "on" and plan != "auto",
@@ -138,8 +145,20 @@ class Engine:
         self._overload = self._overload_control()
         self._whole = None
         """Makes plain pushes, where nothing is rationed and there is one time line and one tree."""
-        if self._overload is None and not self._by_rows and len(self._trees) == 1:
+        self._never_whole = self._why_never_whole()
+        """Why no push can be compiled; empty if it can."""
+        if not self._never_whole:
             self._whole = WholePush(self._intake, self._leaves[0])
+
+    def _why_never_whole(self) -> str:
+        """The reason why no push of this engine can be compiled, if there is one."""
+        if self.options.execution == "reference":
+            return "execution='reference'"
+        if self._by_rows:
+            return "ROWS windows"
+        if len(self._trees) > 1:
+            return "EXCEPT"
+        return "" if self._overload is None else "a budget or FRESHNESS"
 
     def _overload_control(self) -> OverloadControl | None:
         """Who sees to budget and freshness; None where nothing can be short or stale."""
@@ -187,7 +206,17 @@ class Engine:
         }
         self._interners.append(interners)
         self._leaves.append(leaves)
-        self._trees.append(JoinTree(root, wiring, leaves, self.options.join, self.options.feedback))
+        options = self.options
+        self._trees.append(
+            JoinTree(
+                root,
+                wiring,
+                leaves,
+                options.join,
+                options.feedback,
+                compiles=options.execution == "auto",
+            )
+        )
 
     # -- the public surface ------------------------------------------------------------------
 
@@ -259,13 +288,17 @@ class Engine:
         if self._overload is not None:
             self._overload.start(seconds, again)
         whole = self._whole
-        if whole is not None and watermark is None and newest is None:
+        why = self._never_whole
+        if whole is not None:
             try:
-                made = self._push_whole(whole, batches)
+                made = self._push_whole(whole, batches, watermark, newest or _NOTHING_SEEN)
             finally:
                 whole.forget()
-            if made is not None:
+            if isinstance(made, str):
+                why = made
+            else:
                 self._go_on_changing(whole.rows, whole.rows)
+                self._counters.note_way(COMPILED)
                 self._counters.seconds += Stopwatch.clock() - began
                 self._broken = False
                 return made
@@ -276,6 +309,7 @@ class Engine:
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
         table = self._process(taken, clock, seen, clock.now, probes)
+        self._counters.note_way(why)
         self._latest = sum(taken.seen.values())
         if not self.owes:  # Another plan would have to make all owed probes at once.
             self._go_on_changing(sum(map(len, taken.rows.values())), self._latest)
@@ -676,19 +710,34 @@ class Engine:
             self._let_go()
         return table
 
-    def _push_whole(self, whole: WholePush, batches: Mapping[str, Any]) -> pa.Table | None:
-        """The same for plain batches, in few calls; None if this push is not for it."""
+    def _push_whole(
+        self,
+        whole: WholePush,
+        batches: Mapping[str, Any],
+        watermark: int | None,
+        told: Mapping[str, int],
+    ) -> pa.Table | str:
+        """The same for plain batches, in few calls; why not, if this push is not for it.
+
+        ``watermark`` and the newest event times ``told`` are the host's.
+        """
         (tree,) = self._trees
+        if self._owed_results is not None:
+            return "results of a change of plan"
         if not tree.is_written_down and tree.in_one_call() is None:
-            return None
-        if not whole.look(batches, self._clock.watermark):
-            return None
+            return tree.why_not_in_one_call
+        why = whole.look(batches, self._clock.watermark)
+        if why:
+            return why
         newest = whole.newest(self._newest)
-        clock = self._advanced(newest, None, None)
+        for source, instant in told.items():
+            if instant > newest.get(source, START):
+                newest[source] = instant
+        clock = self._advanced(newest, None, watermark)
         passed = self._passed
         compiled = whole.get_ready(tree, clock.watermark, passed)
-        if compiled is None or self._owed_results is not None:
-            return None
+        if compiled is None:
+            return whole.why_not
         marks = tree.marks()
         try:
             table = whole.join(tree, compiled, self._output, clock)

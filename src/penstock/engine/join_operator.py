@@ -42,8 +42,11 @@ class JoinOperator:
         algorithm: Algorithm,
         state: CompositeState | None,
         counts: list[int],
+        compiles: bool = True,
     ) -> None:
-        """``counts`` is the tally of the whole tree."""
+        """``counts`` is the tally of the whole tree. ``compiles``: whether a probe order may be
+        one call."""
+        self._compiles = compiles
         self.node = node
         self.streams = node.streams
         self.state = state
@@ -91,7 +94,7 @@ class JoinOperator:
             self.steps.append(steps)
         self._compiled = [
             CompiledOrder(sorted(start), steps, self._leaves, self.state is None)
-            if all(step.by_keys for step in steps)
+            if self._compiles and all(step.by_keys for step in steps)
             else None
             for start, steps in zip(
                 streams, ([step for _, step in order] for order in self.steps), strict=True

@@ -65,12 +65,14 @@ class JoinTree:
         since: Mapping[str, int] | None = None,
         in_steps: bool = False,
         spare: SpareMemory | None = None,
+        compiles: bool = True,
     ) -> None:
         """``carried`` are complete states of another plan, if windows are not empty: what is not
         among them is missing. ``since`` are the first rows of windows that this tree is to see,
         if older rows are left to a tree that runs beside it. ``in_steps``: it is for the caller to
         :meth:`build` it and to :meth:`begin`. ``spare`` is memory that may be used for what is
-        missing."""
+        missing. ``compiles``: whether a push may be one call, and a probe order."""
+        self._compiles = compiles
         self.root = root
         self.since = dict(since or {})
         self.elders: Elders | None = None
@@ -268,6 +270,7 @@ class JoinTree:
             self.algorithm,
             state,
             self._counts,
+            self._compiles,
         )
         self._note_users(operator, inputs)
         self.operators.append(operator)
@@ -377,6 +380,7 @@ class JoinTree:
             since,
             in_steps,
             self.spare if in_steps else None,
+            self._compiles,
         )
 
     def carries(self, complete: Mapping[StreamSet, CompositeState]) -> bool:
@@ -604,15 +608,28 @@ class JoinTree:
 
     def in_one_call(self) -> CompiledPush | None:
         """What can work off the slice at hand in one call, if the tree is fit for it."""
-        if self.rationing is not None or self._askers is None:
+        if not self._compiles or self.rationing is not None or self._askers is None:
             return None
         if self._compiled is not None and not self._compiled.is_current:
             self._forget_compiled()
         top = self._top
-        if self._compiled is None and top is not None and CompiledPush.can_be(self.edges, top):
+        if self._compiled is None and top is not None and not CompiledPush.why_not(self.edges, top):
             self._compiled = CompiledPush(self.edges, top, self._inputs, self._counts)
         compiled = self._compiled
         return compiled if compiled is not None and compiled.fits else None
+
+    @property
+    def why_not_in_one_call(self) -> str:
+        """Why :meth:`in_one_call` has nothing to offer."""
+        if self.rationing is not None:
+            return "probes that may be limited"
+        if self._askers is None:
+            return "a state that is incomplete after a change of plan"
+        if self._top is None:
+            return "a query of one stream"
+        if self._compiled is not None:
+            return "a push that spans much of a window"
+        return CompiledPush.why_not(self.edges, self._top)
 
     def run_compiled(
         self, compiled: CompiledPush, news: Mapping[str, Run], lasting: bool = True

@@ -15,6 +15,9 @@ from penstock.query.join_graph import JoinGraph
 
 Metrics: TypeAlias = dict[str, Any]
 
+COMPILED = "compiled"
+"""The way of a push that was compiled, among the reasons why others were not."""
+
 
 class Counters:
     """Counts since the start of the engine; late rows are where a person sees them."""
@@ -26,6 +29,8 @@ class Counters:
         self.rows = dict.fromkeys(sources, 0)
         self.late = dict.fromkeys(sources, 0)
         self.null_time = dict.fromkeys(sources, 0)
+        self.ways: dict[str, int] = {}
+        """Pushes by the way they were made: :data:`COMPILED`, or the reason why not."""
 
     def count(self, taken: Batches, results: int) -> None:
         """A push is done."""
@@ -33,6 +38,10 @@ class Counters:
         for counts, new in ((self.late, taken.late), (self.null_time, taken.null_time)):
             for source, number in new.items():
                 counts[source] += number
+
+    def note_way(self, way: str) -> None:
+        """A push was made that way."""
+        self.ways[way] = self.ways.get(way, 0) + 1
 
     def count_rows(self, seen: Mapping[str, int], results: int) -> None:
         """A push is done, and every row of it was on time."""
@@ -57,6 +66,7 @@ def measure(
     interval = None if clock.watermark == START else clock.watermark
     return {
         "pushes": counters.pushes,
+        "execution": execution_of(counters.ways),
         "seconds": counters.seconds,
         "rows": sum(counters.rows.values()),
         "results": counters.results,
@@ -108,6 +118,17 @@ def measure(
         ],
         "feedback": feedback_of(trees),
         "overload": {"policy": "exact", "short": False, "since": None},
+    }
+
+
+def execution_of(ways: Mapping[str, int]) -> Metrics:
+    """How many pushes were ``compiled``, how many went the ``reference`` way, and for which
+    ``reasons``."""
+    reasons = {why: count for why, count in ways.items() if why != COMPILED}
+    return {
+        "compiled": ways.get(COMPILED, 0),
+        "reference": sum(reasons.values()),
+        "reasons": reasons,
     }
 
 

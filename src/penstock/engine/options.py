@@ -15,6 +15,7 @@ from penstock.errors import OptionError
 from penstock.planning.limits import Limits
 
 ADAPT = ("auto", "on", "off")
+EXECUTION = ("auto", "reference")
 
 _UNITS = {
     "MILLISECOND": 1,
@@ -36,6 +37,7 @@ class Options:
     join: Algorithm = "hash"
     limits: Limits | None = None
     adapt: str = "auto"
+    execution: str = "auto"
 
     @classmethod
     def of(
@@ -46,10 +48,12 @@ class Options:
         join: Any,
         limits: Any,
         adapt: Any = "auto",
+        execution: Any = "auto",
     ) -> Options:
         """Check every value, and say what exists."""
         _one_of("join", join, get_args(Algorithm))
         _one_of("adapt", adapt, ADAPT)
+        _one_of("execution", execution, EXECUTION)
         if isinstance(limits, Mapping):
             limits = Limits.from_json(limits)
         if limits is not None and not isinstance(limits, Limits):
@@ -61,6 +65,7 @@ class Options:
             join,
             limits,
             adapt,
+            execution,
         )
 
 

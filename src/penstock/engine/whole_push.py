@@ -122,16 +122,21 @@ class WholePush:
         """The first and the last event time of each."""
         self.has_let_go = False
         """Whether what has passed is gone with the push, from all windows and states."""
+        self.why_not = ""
+        """Why the push at hand cannot be compiled after all."""
         self.rows = 0
         self.first = self._last = 0
         """The first and the last event time of all, in ticks."""
 
     # -- a look ------------------------------------------------------------------------------
 
-    def look(self, batches: Any, earliest: int) -> bool:
-        """Whether ``batches`` are plain, and no row is before ``earliest``; nothing has changed."""
+    def look(self, batches: Any, earliest: int) -> str:
+        """Why ``batches`` are not plain, with no row before ``earliest``; empty if they are.
+
+        Nothing has changed.
+        """
         if type(batches) is not dict:
-            return False
+            return "batches that are not in a dict"
         known, kept = self._known, self._batches
         for name, batch in batches.items():
             each = self._sources.get(name)
@@ -139,11 +144,13 @@ class WholePush:
                 parts = batch.to_batches()
                 batch = parts[0] if len(parts) == 1 else None
             if each is None or type(batch) is not pa.RecordBatch or not self._knows(each, batch):
-                return False
+                return "a column or a batch that is not plain"
             if batch.num_rows:
                 known.append(each)
                 kept.append(batch)
-        return bool(kept) and self._are_plain(earliest)
+        if not kept:
+            return "no rows"
+        return "" if self._are_plain(earliest) else "NULLs, late rows or rows out of order"
 
     def _are_plain(self, earliest: int) -> bool:
         self._facts[:, arrow_struct.COUNT] = 0
@@ -204,6 +211,7 @@ class WholePush:
         What died before ``before`` is gone then: the new rows will not see it.
         """
         if self.rows > 2 * SLICE or tree.elders is not None:
+            self.why_not = "a large push" if tree.elders is None else "plans side by side"
             return None
         since = tree.expect_slice(self.first, self._last, self.rows, watermark, before)
         for each, batch, (first, last) in zip(self._known, self._batches, self._times, strict=True):
@@ -214,6 +222,7 @@ class WholePush:
         if compiled is None:
             if since > START:
                 tree.hide_before(since)
+            self.why_not = tree.why_not_in_one_call
             return None
         arrivals = self._arrivals
         self.has_let_go = self._is_complete and compiled.has_all(tree.kept)

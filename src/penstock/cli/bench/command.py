@@ -1,4 +1,4 @@
-"""``penstock bench``: lists the benchmarks; ``engine``, ``spark`` and ``peers`` run one."""
+"""``penstock bench``: lists the benchmarks; ``engine``, ``paths``, ``spark``, ``peers`` run one."""
 
 from __future__ import annotations
 
@@ -55,6 +55,19 @@ def add_parser(commands: Any) -> None:
     engine.add_argument("--json", metavar="FILE", help="write all measurements to FILE")
     engine.add_argument("--markdown", action="store_true", help="print a table for a document")
     engine.set_defaults(run=run_engine_bench)
+    paths = names.add_parser(
+        "paths",
+        help="what NULLs, strings, limits, a host's clock and so on cost a push",
+        description="W1 in a dozen forms side by side: CPU time of a push against that of a plain "
+        "push in the same round, and which way pushes went: compiled, or the reference, and why.",
+        epilog="example: penstock bench paths --batch 10000 --only NULL,string",
+    )
+    paths.add_argument("--batch", metavar="N,…", help="some of 10000, 100, 1 (default: all)")
+    paths.add_argument("--rounds", type=int, default=15, metavar="N", help="rounds (default: 15)")
+    paths.add_argument("--only", metavar="TEXT,…", help="forms whose name has one of these texts")
+    paths.add_argument("--feedback", metavar="F,…", help="off, jit or both (default: both)")
+    paths.add_argument("--json", metavar="FILE", help="write all figures to FILE")
+    paths.set_defaults(run=run_paths_bench)
     bench_spark.add_parser(names)
     bench_peers.add_parser(names)
 
@@ -78,6 +91,7 @@ def run_list(options: argparse.Namespace) -> int:
     console.print("[bold]penstock bench engine[/] — the embedded engine against DuckDB offline\n")
     console.print(table)
     console.print("\n[bold]penstock bench spark[/] — W1 on Spark, against Spark's own joins")
+    console.print("[bold]penstock bench paths[/] — what NULLs, strings, limits, … cost a push")
     console.print("[bold]penstock bench peers[/] — the same joins on other engines")
     console.print("\npenstock bench engine --help shows the options.")
     return 0
@@ -96,6 +110,23 @@ def run_engine_bench(options: argparse.Namespace) -> int:
         quick=options.quick,
     )
     return EngineBench(settings).run(options.json, options.markdown)
+
+
+def run_paths_bench(options: argparse.Namespace) -> int:
+    import json
+    from pathlib import Path
+
+    from penstock.cli.bench.paths_bench import BATCHES, paths_bench, show
+
+    batches = _numbers(options.batch) or BATCHES
+    feedbacks = _names(options.feedback) or ("off", "jit")
+    if set(batches) - set(BATCHES) or set(feedbacks) - {"off", "jit"}:
+        raise OptionError("--batch takes some of 10000, 100 and 1, --feedback some of off and jit")
+    found = paths_bench(batches, options.rounds, feedbacks, _names(options.only))
+    show(found)
+    if options.json:
+        Path(options.json).write_text(json.dumps(found, indent=1))
+    return 0
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
