@@ -19,9 +19,10 @@ from penstock.cli.main import parser
 from penstock.errors import OptionError
 from penstock.telemetry import EventLog, Failure
 from penstock.ui.allowed_host import host_is_allowed
+from penstock.ui.connections import STREAMS, Connections, Rank
 from penstock.ui.hub import Command, Hub
 from penstock.ui.log_feed import LogFeed
-from penstock.ui.server import PageServer
+from penstock.ui.server import PageServer, _Handler
 
 
 @pytest.fixture
@@ -99,6 +100,16 @@ def test_other_addresses_are_refused(server: PageServer) -> None:
         ("evil.example", False),
         ("localhost.evil.example:4747", False),
         ("127.0.0.1.evil.example", False),
+        ("localhost:4747@evil", False),
+        ("evil@localhost:4747", False),
+        ("localhost:4747/evil", False),
+        ("localhost:evil", False),
+        ("localhost:", False),
+        ("[localhost]", False),
+        ("[127.0.0.1]", False),
+        ("[::1", False),
+        ("::1", False),
+        ("localhost evil", False),
         ("", False),
         (None, False),
     ],
@@ -142,6 +153,9 @@ def test_a_command_needs_the_token_the_origin_and_the_run(
         '{"command": "drop"}',
         '{"command": "pin"}',
         '{"command": "pin", "plan": "(("}',
+        "[" * 16_000,
+        '{"command": ' * 1_000,
+        '{"command": "pin", "plan": "' + "(" * 16_000 + '"}',
     ],
 )
 def test_what_is_no_command_is_refused(server: PageServer, sent: list[Command], body: str) -> None:
@@ -189,3 +203,168 @@ def test_the_page_of_a_run_listens_where_it_is_told(host: str, shown: str) -> No
             assert page.server._server.server_address[0] == (
                 "127.0.0.1" if host == "localhost" else host
             )
+
+
+def connected(server: PageServer, text: bytes = b"") -> socket.socket:
+    wire = socket.create_connection(("127.0.0.1", server.port), 10)
+    wire.sendall(text)
+    return wire
+
+
+def stream_of(server: PageServer, token: str = "") -> socket.socket:
+    """A page that listens: it has been told everything."""
+    path = f"/stream?token={token}" if token else "/stream"
+    wire = connected(server, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    answer = wire.makefile("rb").readline()
+    assert b"200" in answer, answer
+    return wire
+
+
+def ended(wire: socket.socket) -> bool:
+    """Whether the server ends the connection, whatever it has still sent before."""
+    try:
+        while wire.recv(65_536):
+            pass
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("path", ["/stream", "/export"])
+@pytest.mark.parametrize("header", ["Forwarded", "X-Forwarded-For", "Via"])
+def test_from_elsewhere_looking_takes_the_token(
+    server: PageServer, path: str, header: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for elsewhere in ("proxy", "client"):
+        headers = {header: "for=192.0.2.7"} if elsewhere == "proxy" else {}
+        if elsewhere == "client":
+            monkeypatch.setattr(_Handler, "_is_of_this_machine", lambda self: False)
+        answer, text = ask(server, path, **headers)
+        assert answer.status == 403
+        assert "printed at the start" in text
+        assert ask(server, f"{path}?token=wrong", **headers)[0].status == 403
+        assert ask(server, f"{path}?token=%ff", **headers)[0].status == 403
+        if path == "/export":
+            assert ask(server, f"{path}?token={server.token}", **headers)[0].status == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "here"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("192.168.1.7", False),
+        ("fe80::1%eth0", False),
+    ],
+)
+def test_what_is_this_machine(address: str, here: bool) -> None:
+    handler = _Handler.__new__(_Handler)
+    handler.headers = http.client.HTTPMessage()
+    handler.client_address = (address, 1)
+    assert handler._is_of_this_machine() is here
+
+
+def test_streams_without_the_token_make_room(server: PageServer) -> None:
+    crowd = [stream_of(server) for _ in range(STREAMS)]
+    viewers = [stream_of(server, server.token) for _ in range(3)]
+    assert all(ended(wire) for wire in crowd[:3])
+    late = stream_of(server)
+    assert ended(crowd[3])
+    for wire in (*crowd, *viewers, late):
+        wire.close()
+
+
+def test_streams_with_the_token_keep_their_places() -> None:
+    ends = [socket.socketpair() for _ in range(4)]
+    connections = Connections(most=4, streams=2)
+    for one, _ in ends:
+        assert connections.admit(one)
+    for one, _ in ends[:2]:
+        connections.of(one).rank = Rank.KNOWN
+        assert connections.may_stream(one)
+    assert not connections.may_stream(ends[2][0])
+    assert not connections.of(ends[0][0]).ended
+    for pair in ends:
+        for each in pair:
+            each.close()
+
+
+def test_a_crowd_of_silent_connections_locks_nobody_out(
+    server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server._server.connections = Connections(most=20)
+    crowd = [connected(server) for _ in range(50)]
+    for _ in range(5):
+        assert ask(server, "/")[0].status == 200
+    assert len(server._server.connections) <= 40
+    for wire in crowd:
+        wire.close()
+
+
+def test_a_request_that_comes_in_drops_is_ended(
+    server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.ui.connections.SECONDS_FOR_A_REQUEST", 0.3)
+    wire = connected(server, b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+    wire.settimeout(0.02)
+    for _ in range(1_000):  # Each drop comes well inside the timeout of a read.
+        try:
+            wire.sendall(b"X: y\r\n"[:1])
+            if not wire.recv(1):
+                break
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+    else:
+        raise AssertionError("the server still waits for the rest of the request")
+    wire.close()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /" + b"x" * 60_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * 60_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n" + (b"X: " + b"y" * 5_000 + b"\r\n") * 12 + b"\r\n",
+    ],
+    ids=["path", "header", "headers"],
+)
+def test_a_large_head_is_refused(server: PageServer, head: bytes) -> None:
+    wire = connected(server)
+    try:
+        wire.sendall(head)
+        answer = wire.recv(100)
+    except ConnectionError:
+        answer = b""
+    assert b" 200 " not in answer
+    assert ended(wire)
+    wire.close()
+
+
+def test_requests_of_a_connection_are_counted(server: PageServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    for request in range(100):
+        connection.request("GET", "/page.css")
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200
+        assert (answer.headers["Connection"] == "close") is (request == 99)
+    connection.close()
+
+
+def test_commands_do_not_pile_up() -> None:
+    options = parser().parse_args(["demo", "--ui", "--ui-port=0"])
+    with opened_page(options, Console(file=io.StringIO())) as page:
+        assert page is not None
+        page._hub.note(synthetic.start(accepts=["undo"]))
+        token = {"X_Penstock_Token": page.server.token}
+        answers = [
+            ask(page.server, "/command", {"command": "undo"}, **token)[0].status for _ in range(66)
+        ]
+        assert answers == [200] * 64 + [400] * 2
+        assert len(page.commands()) == 64

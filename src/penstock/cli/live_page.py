@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from penstock.ui.hub import Command, Hub
     from penstock.ui.server import PageServer
 
+_COMMANDS_WAITING = 64
+"""Commands of the page that the run has not looked at yet: more than a person presses."""
+
 
 def add_page_options(parser: argparse.ArgumentParser) -> None:
     """Options of every command that can show its run in a browser."""
@@ -36,7 +39,7 @@ def add_page_options(parser: argparse.ArgumentParser) -> None:
 class LivePage:
     """What a run tells its page, and what the page tells the run."""
 
-    def __init__(self, hub: Hub, server: PageServer, commands: queue.SimpleQueue[Command]) -> None:
+    def __init__(self, hub: Hub, server: PageServer, commands: queue.Queue[Command]) -> None:
         self.server = server
         self._hub = hub
         self._commands = commands
@@ -59,7 +62,7 @@ class LivePage:
         """What the page has asked for since the last call."""
         found = []
         while not self._commands.empty():
-            found.append(self._commands.get())
+            found.append(self._commands.get_nowait())
         return found
 
     def stay(self, console: Console) -> None:
@@ -77,8 +80,20 @@ def opened_page(options: argparse.Namespace, console: Console) -> Iterator[LiveP
     from penstock.ui.hub import Hub
     from penstock.ui.server import PageServer
 
-    commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
-    hub = Hub(commands.put)
+    commands: queue.Queue[Command] = queue.Queue(_COMMANDS_WAITING)
+
+    def send(command: Command) -> None:
+        try:
+            commands.put_nowait(command)
+        except queue.Full:
+            from penstock.errors import OptionError
+
+            raise OptionError(
+                f"{_COMMANDS_WAITING} commands wait for the run already; it looks at them between "
+                "its micro-batches"
+            ) from None
+
+    hub = Hub(send)
     with PageServer(hub, options.ui_host, options.ui_port) as server:
         console.print(f"page: {server.address}", soft_wrap=True, highlight=False)
         yield LivePage(hub, server, commands)

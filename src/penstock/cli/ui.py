@@ -9,9 +9,9 @@ from typing import Any
 EPILOG = """\
 example: penstock ui examples/auctions/out/checkpoint.events.jsonl --export run.html
 
-The page is for this machine alone unless --host says otherwise; it has no password, so give it
-only to networks whose people may see the query. A page of a log can look only; pin and undo are
-for runs that serve their own page, with --ui."""
+The page is for this machine alone unless --host says otherwise; from elsewhere it takes the
+address as it was printed, with its token. A page of a log can look only; pin and undo are for runs
+that serve their own page, with --ui."""
 
 
 def add_parser(commands: Any) -> None:

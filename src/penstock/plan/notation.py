@@ -20,7 +20,10 @@ _TOKEN = re.compile(r'\s*(?:(?P<name>\w+)|"(?P<quoted>(?:[^"]|"")*)"|(?P<mark>[(
 
 def read(text: str) -> Plan:
     """The plan written in ``text``; raises :class:`PlanError` with a caret where it cannot be."""
-    return _Reader(text).plan()
+    try:
+        return _Reader(text).plan()
+    except RecursionError:
+        raise PlanError("a plan with more brackets inside each other than it has streams") from None
 
 
 def write(plan: Plan | Node) -> str:

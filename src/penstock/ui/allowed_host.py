@@ -8,23 +8,22 @@ server was told to listen on; addresses in digits cannot be rebound and are alwa
 from __future__ import annotations
 
 import ipaddress
+import re
+
+_HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^:@/?#\[\]\s]+))(?::[0-9]{1,5})?")
+"""A host and perhaps a port, in small letters, and nothing else: no user, no path."""
 
 
 def host_is_allowed(header: str | None, told: str) -> bool:
     """``header`` is the Host of a request, ``told`` the host that the server was given."""
-    if not header:
+    found = _HOST.fullmatch((header or "").lower())
+    if found is None:
         return False
-    name = _without_port(header).lower()
-    if name in ("localhost", told.lower()):
+    name = found["six"] or found["name"]
+    if found["name"] and name in ("localhost", told.lower()):
         return True
     try:
-        ipaddress.ip_address(name)
+        address = ipaddress.ip_address(name)
     except ValueError:
         return False
-    return True
-
-
-def _without_port(header: str) -> str:
-    if header.startswith("["):
-        return header[1:].partition("]")[0]
-    return header.rpartition(":")[0] if header.count(":") == 1 else header
+    return (address.version == 6) == (found["six"] is not None)

@@ -124,12 +124,17 @@ function showPlan(trees, outcome) {
   picture.show(tree, tree.numbers, outcome);
 }
 
+// Addresses that tell of the run, with the token: neither a stream nor a link can send a header.
+const withToken = (path) => (token ? `${path}?token=${encodeURIComponent(token)}` : path);
+
 function listen() {
-  const source = new EventSource("stream");
+  byId("export").href = withToken("export");
+  const source = new EventSource(withToken("stream"));
   source.onmessage = (event) => take(JSON.parse(event.data));
   source.onerror = () => {
+    const refused = source.readyState === EventSource.CLOSED && !message.start;
     byId("status").className = "pill lost";
-    setText(byId("status"), "the page has lost the run");
+    setText(byId("status"), refused ? "refused: open the address that the run has printed" : "the page has lost the run");
   };
 }
 
