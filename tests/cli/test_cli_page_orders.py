@@ -58,7 +58,7 @@ class Run:
 
 
 def test_an_order_goes_to_the_run_and_comes_back_as_a_decision() -> None:
-    commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
+    commands: queue.Queue[Command] = queue.Queue()
     hub = Hub(commands.put)
     said = io.StringIO()
     with PageServer(hub, port=0) as server:

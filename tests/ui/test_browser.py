@@ -288,7 +288,7 @@ def test_the_saved_file_shows_the_same_alone(run: Run, page: Page, tmp_path: Pat
 
 
 def test_the_running_demo_and_a_pin(page: Page) -> None:
-    commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
+    commands: queue.Queue[Command] = queue.Queue()
     hub = Hub(commands.put)
     with PageServer(hub, port=0) as server:
         shown = LivePage(hub, server, commands)

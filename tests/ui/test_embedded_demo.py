@@ -15,7 +15,7 @@ from penstock.ui.server import PageServer
 
 
 def test_commands_change_the_plan_of_the_running_engine() -> None:
-    commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
+    commands: queue.Queue[Command] = queue.Queue()
     hub = Hub(commands.put)
     with PageServer(hub, port=0) as server:
         for command in (
