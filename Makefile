@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 INSTALLED := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
-KERNELS := $(wildcard src/penstock/engine/kernels/*.py) src/penstock/engine/warm_up.py
+KERNELS := $(wildcard src/penstock/kernels/*.py) src/penstock/machine/warm_up.py
 
 # Tests that search (Hypothesis) come last: a plain mistake shows within seconds.
 SEARCHING = $(shell grep -rlE --include='test_*.py' 'hypothesis|testing.generators' tests | sort)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
-    from penstock.engine.feedback import Feedback
-    from penstock.engine.overload import Overload
+    from penstock.engine.feedback.feedback import Feedback
+    from penstock.engine.rationing.overload import Overload
     from penstock.errors import (
         CheckpointError,
         InputError,
@@ -56,10 +56,10 @@ __all__ = [
 
 _HOME = {
     "Engine": "penstock.engine.engine",
-    "Feedback": "penstock.engine.feedback",
+    "Feedback": "penstock.engine.feedback.feedback",
     "JoinGraph": "penstock.query.join_graph",
     "Limits": "penstock.planning.limits",
-    "Overload": "penstock.engine.overload",
+    "Overload": "penstock.engine.rationing.overload",
     "Plan": "penstock.plan.plan",
     "Statistics": "penstock.planning.statistics",
     "parse": "penstock.query.parse",

@@ -21,14 +21,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from penstock.engine import agenda as agenda_module
-from penstock.engine import aggregation as aggregation_module
-from penstock.engine import extremum as extremum_module
-from penstock.engine.aggregation import Aggregation
-from penstock.engine.kernels import aggregate as kernels
-from penstock.engine.key_decoding import from_bytes, from_keys, ordered_bytes
-from penstock.engine.key_encoding import encoder_for
+from penstock.engine.output import agenda as agenda_module
+from penstock.engine.output import aggregation as aggregation_module
+from penstock.engine.output import extremum as extremum_module
+from penstock.engine.output.aggregation import Aggregation
 from penstock.errors import InputError
+from penstock.kernels import aggregate as kernels
 from penstock.query.expression import (
     GROUPED,
     Aggregate,
@@ -41,6 +39,8 @@ from penstock.query.expression import (
 )
 from penstock.query.join_graph import Emission, JoinGraph, SelectItem, Stream
 from penstock.query.window import Range, Rows
+from penstock.values.key_decoding import from_bytes, from_keys, ordered_bytes
+from penstock.values.key_encoding import encoder_for
 
 Int64s = NDArray[np.int64]
 

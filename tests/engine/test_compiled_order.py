@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock
-from penstock.engine.compiled_order import CompiledOrder
-from penstock.engine.compiled_push import CompiledPush
+from penstock.engine.compiled.compiled_push import CompiledPush
+from penstock.engine.join.compiled_order import CompiledOrder
 
 SCHEMA = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("z", pa.int64()), ("ts", pa.int64())])
 JOINS = {

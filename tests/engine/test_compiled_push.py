@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock
-from penstock.engine import compiled_order, compiled_push
-from penstock.engine.compiled_push import CompiledPush
-from penstock.engine.kernels import push as kernel
+from penstock.engine.compiled import compiled_push
+from penstock.engine.compiled.compiled_push import CompiledPush
+from penstock.engine.join import compiled_order
+from penstock.kernels import push as kernel
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "x", "y", "ts")])
 TEXT = (

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.engine.kernels import composites as kernel
-from penstock.engine.kernels.pairs import mixed
-from penstock.engine.rows import Rows, probe_keys
+from penstock.engine.state.rows import Rows, probe_keys
+from penstock.kernels import composites as kernel
+from penstock.kernels.pairs import mixed
 
 
 def address(array: Any) -> int:

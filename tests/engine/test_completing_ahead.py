@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock
-from penstock.engine.compiled_push import CompiledPush
-from penstock.engine.join_tree import JoinTree
-from penstock.engine.plain_answer import PlainAnswer
+from penstock.engine.compiled.compiled_push import CompiledPush
+from penstock.engine.compiled.plain_answer import PlainAnswer
+from penstock.engine.tree.join_tree import JoinTree
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "x", "y", "ts")])
 TEXT = (

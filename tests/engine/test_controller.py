@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import controller
-from penstock.engine.kernels import agreement
-from penstock.engine.plan_event import PlanEvent
-from penstock.engine.step_watch import StepWatch
-from penstock.engine.stopwatch import Stopwatch
+from penstock.engine.control import controller
+from penstock.engine.control.plan_event import PlanEvent
+from penstock.engine.control.step_watch import StepWatch
+from penstock.engine.join.stopwatch import Stopwatch
+from penstock.kernels import agreement
 
 NAMES = ("A", "B", "C")
 ROWS, WINDOW = 400, 4
@@ -221,7 +221,7 @@ def test_a_plan_that_has_become_dear_is_looked_at_without_a_budget(
     monkeypatch.setattr(controller, "SAVED", 0.0)
     monkeypatch.setattr(controller, "GLANCE_ROWS", 1)
     monkeypatch.setattr("penstock.planning.migration_cost.CHANGE", 1e-6)
-    monkeypatch.setattr("penstock.engine.step_watch.MATCH", 1e-5)
+    monkeypatch.setattr("penstock.engine.control.step_watch.MATCH", 1e-5)
     engine = engine_after(*[C_FIRST] * 4, plan="((A C) B)", adapt="on")
     assert engine.metrics()["control"]["looks"] <= 1  # While the windows fill, work grows.
     engine = engine_after(C_FIRST, B_FIRST, plan="((A C) B)", adapt="on")

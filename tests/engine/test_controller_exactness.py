@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import controller
-from penstock.engine.plan_event import PlanEvent
+from penstock.engine.control import controller
+from penstock.engine.control.plan_event import PlanEvent
 from penstock.testing.case import Case
 from penstock.testing.checks import Runs, check_case
 from penstock.testing.compare import assert_same_rows

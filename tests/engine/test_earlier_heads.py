@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from penstock.engine import earlier_heads
-from penstock.engine.earlier_heads import bound_at, index_before
-from penstock.engine.rows import BIRTH, DEATH, HashIndex, Rows, probe_all, probe_keys
+from penstock.engine.state import earlier_heads
+from penstock.engine.state.earlier_heads import bound_at, index_before
+from penstock.engine.state.rows import BIRTH, DEATH, HashIndex, Rows, probe_all, probe_keys
 
 Int64s = NDArray[np.int64]
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import eddy
-from penstock.engine.eddy import EDDIES
-from penstock.engine.feedback import Feedback
+from penstock.engine.control import eddy
+from penstock.engine.control.eddy import EDDIES
+from penstock.engine.feedback.feedback import Feedback
 from penstock.plan.notation import read
 from penstock.plan.plan import Join
 

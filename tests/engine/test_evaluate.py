@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.evaluate import compile, compile_filter, evaluate, is_true
 from penstock.errors import InputError, PenstockError
 from penstock.query.expression import (
     And,
@@ -40,6 +39,7 @@ from penstock.query.expression import (
 from penstock.testing.evaluate_row import Row
 from penstock.testing.evaluate_row import evaluate as evaluate_on_row
 from penstock.testing.python_values import canonical, python_values
+from penstock.values.evaluate import compile, compile_filter, evaluate, is_true
 
 BOOL, INT, LONG, DOUBLE, FLOAT = pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.float32()
 TEXT, DATE, MICROS = pa.string(), pa.date32(), pa.timestamp("us")

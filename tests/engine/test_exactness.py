@@ -18,24 +18,20 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import (
-    arrival,
-    asked_values,
-    eddy,
-    feedback_policy,
-    join_step,
-    join_tree,
-    missing,
-    preparation,
-    spare_memory,
-)
-from penstock.engine.change_of_plan import STRATEGIES
-from penstock.engine.compiled_push import CompiledPush
-from penstock.engine.eddy import EDDIES
-from penstock.engine.feedback import Feedback
-from penstock.engine.join_step import JoinStep
-from penstock.engine.leaf_window import LeafWindow
-from penstock.engine.rows import Rows
+from penstock.engine.compiled.compiled_push import CompiledPush
+from penstock.engine.completion import asked_values, missing
+from penstock.engine.control import eddy
+from penstock.engine.control.eddy import EDDIES
+from penstock.engine.feedback import feedback_policy
+from penstock.engine.feedback.feedback import Feedback
+from penstock.engine.join import join_step
+from penstock.engine.join.join_step import JoinStep
+from penstock.engine.migration import preparation
+from penstock.engine.migration.change_of_plan import STRATEGIES
+from penstock.engine.state import arrival, spare_memory
+from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.state.rows import Rows
+from penstock.engine.tree import join_tree
 from penstock.query.window import Unbounded
 from penstock.testing.case import Case
 from penstock.testing.compare import assert_same_rows

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import edge, join_tree
-from penstock.engine.feedback import Feedback
-from penstock.engine.kernels import demand
-from penstock.engine.rows import HashIndex, Rows, exists
+from penstock.engine.feedback import edge
+from penstock.engine.feedback.feedback import Feedback
+from penstock.engine.state.rows import HashIndex, Rows, exists
+from penstock.engine.tree import join_tree
+from penstock.kernels import demand
 from penstock.testing.compare import assert_same_rows
 from penstock.testing.generators import generate
 from penstock.testing.knobs import FEATURES, Knobs

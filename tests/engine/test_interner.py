@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from penstock.engine.interner import NOT_A_VALUE, Interner
-from penstock.engine.kernels import intern as kernels
+from penstock.kernels import intern as kernels
+from penstock.values.interner import NOT_A_VALUE, Interner
 
 Int64s = NDArray[np.int64]
 MASK = 2**64 - 1

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.interner import Interner
-from penstock.engine.key_encoding import booleans_of, bytes_of, encoder_for, validity_of
 from penstock.errors import InputError, InvariantBroken
+from penstock.values.interner import Interner
+from penstock.values.key_encoding import booleans_of, bytes_of, encoder_for, validity_of
 
 NAN = math.nan
 

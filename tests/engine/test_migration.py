@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock
-from penstock.engine import rows
-from penstock.engine.asked_values import AskedValues
-from penstock.engine.change_of_plan import STRATEGIES
+from penstock.engine.completion.asked_values import AskedValues
+from penstock.engine.migration.change_of_plan import STRATEGIES
+from penstock.engine.state import rows
 from penstock.testing.compare import assert_same_rows
 from penstock.testing.oracle import Oracle
 
@@ -331,7 +331,7 @@ def test_a_value_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
         looked_for.extend(values.tolist())
         return rows.probe_keys(values, *others)
 
-    monkeypatch.setattr("penstock.engine.missing.probe_keys", probe_keys)
+    monkeypatch.setattr("penstock.engine.completion.missing.probe_keys", probe_keys)
     run = Run("((A B) C)", "ABC", feedback="off")
     run.push("A", 1, 2)
     run.push("C", 1, 2)

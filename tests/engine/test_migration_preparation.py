@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import preparation
-from penstock.engine.plain_answer import PlainAnswer
+from penstock.engine.compiled.plain_answer import PlainAnswer
+from penstock.engine.migration import preparation
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])
 OLD, NEW = "((A B) C)", "((A C) B)"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.change_of_plan import STRATEGIES
+from penstock.engine.migration.change_of_plan import STRATEGIES
 from penstock.testing.compare import assert_same_rows
 from penstock.testing.oracle import Oracle
 

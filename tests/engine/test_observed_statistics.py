@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.stopwatch import Stopwatch
+from penstock.engine.join.stopwatch import Stopwatch
 from penstock.plan.stream_set import StreamSet
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])

@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from test_exactness import fail_sometimes, migrate, restart, wander
 
 import penstock
-from penstock.engine import arrival, earlier_heads, feedback_policy, overload_control
-from penstock.engine.feedback import Feedback
-from penstock.engine.overload import Overload
-from penstock.engine.rationing import Rationing
-from penstock.engine.rows import Rows
+from penstock.engine.feedback import feedback_policy
+from penstock.engine.feedback.feedback import Feedback
+from penstock.engine.rationing import overload_control
+from penstock.engine.rationing.overload import Overload
+from penstock.engine.rationing.rationing import Rationing
+from penstock.engine.state import arrival, earlier_heads
+from penstock.engine.state.rows import Rows
 from penstock.testing.case import Case
 from penstock.testing.compare import rows_of
 from penstock.testing.generators import generate

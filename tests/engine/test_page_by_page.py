@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.engine import page_by_page
-from penstock.engine.page_by_page import clear_in_pieces, give_page_by_page, zeros
+from penstock.engine.state import page_by_page
+from penstock.engine.state.page_by_page import clear_in_pieces, give_page_by_page, zeros
 
 
 @pytest.mark.parametrize(

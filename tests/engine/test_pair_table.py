@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.kernels import pair_table as kernels
-from penstock.engine.pair_table import DROPPED, PairTable, group_ids, sweep_groups
 from penstock.errors import InvariantBroken
+from penstock.kernels import pair_table as kernels
+from penstock.values.pair_table import DROPPED, PairTable, group_ids, sweep_groups
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 INTEGERS = st.sampled_from([LEAST, -1, 0, 1, 2, GREATEST]) | st.integers(LEAST, GREATEST)

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock
-from penstock.engine.intake import Intake
-from penstock.engine.plain_batch import PlainBatches, plain_width
-from penstock.engine.whole_push import WholePush
+from penstock.engine.push.intake import Intake
+from penstock.engine.push.plain_batch import PlainBatches, plain_width
+from penstock.engine.push.whole_push import WholePush
 
 PAYLOAD: dict[str, pa.DataType] = {
     "tiny": pa.int8(),

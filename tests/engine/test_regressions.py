@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import rows as rows_module
-from penstock.engine import spare_memory
-from penstock.engine.arrow_chunks import ArrowChunks
 from penstock.engine.metrics import Counters
-from penstock.engine.payload import Payload
+from penstock.engine.state import rows as rows_module
+from penstock.engine.state import spare_memory
+from penstock.engine.state.payload import Payload
 from penstock.errors import PenstockError
+from penstock.values.arrow_chunks import ArrowChunks
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int64()), ("s", pa.string()), ("ts", pa.int64())])
 JOIN = (

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock
-from penstock.engine import join_tree, preparation
-from penstock.engine.expected_rows import expected_rows
-from penstock.engine.join_tree import JoinTree
+from penstock.engine.migration import preparation
+from penstock.engine.tree import join_tree
+from penstock.engine.tree.expected_rows import expected_rows
+from penstock.engine.tree.join_tree import JoinTree
 from penstock.plan.notation import read
 from penstock.plan.stream_set import StreamSet
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.engine.row_bits import RowBits
+from penstock.engine.state.row_bits import RowBits
 
 
 @pytest.mark.parametrize("first", [0, 5, 10**12 + 3])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine import rows as rows_module
-from penstock.engine.rows import BIRTH, DEATH, SMALLEST, Rows, probe_all, probe_keys
+from penstock.engine.state import rows as rows_module
+from penstock.engine.state.rows import BIRTH, DEATH, SMALLEST, Rows, probe_all, probe_keys
 
 Step = st.one_of(
     st.tuples(st.just("append"), st.integers(0, 200)),

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine import spare_memory
-from penstock.engine.spare_memory import SpareMemory
+from penstock.engine.state import spare_memory
+from penstock.engine.state.spare_memory import SpareMemory
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "k")])
 QUERY = penstock.parse(

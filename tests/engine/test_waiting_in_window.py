@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from test_compiled_order import streams
 
 import penstock
-from penstock.engine import guard
-from penstock.engine.asleep import Asleep
-from penstock.engine.compiled_push import CompiledPush
-from penstock.engine.kernels import asleep as kernel
-from penstock.engine.rows import ACTIVE, HashIndex, Rows
+from penstock.engine.compiled.compiled_push import CompiledPush
+from penstock.engine.feedback import guard
+from penstock.engine.state.asleep import Asleep
+from penstock.engine.state.rows import ACTIVE, HashIndex, Rows
+from penstock.kernels import asleep as kernel
 
 SCHEMA = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("z", pa.int64()), ("ts", pa.int64())])
 JOINS = {

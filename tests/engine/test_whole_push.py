@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.compiled_push import CompiledPush
+from penstock.engine.compiled.compiled_push import CompiledPush
+from penstock.engine.compiled.plain_answer import PlainAnswer
 from penstock.engine.engine import Engine
-from penstock.engine.kernels import whole_push
-from penstock.engine.plain_answer import PlainAnswer
 from penstock.errors import InputError, PenstockError
+from penstock.kernels import whole_push
 
 SCHEMA = pa.schema(
     [

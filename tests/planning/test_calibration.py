@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import calibrate as command
-from penstock.engine import calibration
 from penstock.errors import OptionError, PenstockError
+from penstock.machine import calibration
 from penstock.planning.calibrated import calibrated_costs, calibration_file, keep_costs
 from penstock.planning.unit_costs import UnitCosts
 

@@ -47,17 +47,17 @@ def test_the_rules_hold() -> None:
 @pytest.mark.parametrize(
     ("file", "line", "broken"),
     [
-        ("engine/clock.py", "import pyspark", "penstock.engine.clock imports pyspark"),
+        ("engine/state/clock.py", "import pyspark", "penstock.engine.state.clock imports pyspark"),
         ("cli/main.py", "import pyspark.sql", "penstock.cli.main imports pyspark"),
         (
-            "engine/kernels/ring.py",
+            "kernels/ring.py",
             "import pyarrow",
-            "penstock.engine.kernels.ring imports pyarrow",
+            "penstock.kernels.ring imports pyarrow",
         ),
         (
-            "engine/kernels/ring.py",
-            "from penstock.engine import clock",
-            "penstock.engine.kernels.ring imports penstock.engine.clock",
+            "kernels/ring.py",
+            "from penstock.engine.state import clock",
+            "penstock.kernels.ring imports penstock.engine.state.clock",
         ),
         (
             "plan/notation.py",
@@ -72,8 +72,8 @@ def test_the_rules_hold() -> None:
         ("query/window.py", "import penstock", "penstock.query is not allowed to import"),
         (
             "testing/oracle.py",
-            "from penstock.engine.clock import Clock",
-            "penstock.testing.oracle imports penstock.engine.clock",
+            "from penstock.engine.state.clock import Clock",
+            "penstock.testing.oracle imports penstock.engine.state.clock",
         ),
     ],
 )

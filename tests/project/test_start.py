@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-import penstock.engine.kernels
-from penstock.engine import warm_up
+import penstock.kernels
+from penstock.kernels import compilation
+from penstock.machine import warm_up
 
 PROGRAM = """
 import json, time
@@ -33,7 +34,7 @@ results = engine.push({"A": batch, "B": batch, "C": batch}).num_rows
 print(json.dumps({"results": results, "seconds": time.process_time(), "file": penstock.__file__}))
 """
 
-NOT_FOR_QUERIES = {"penstock.engine.kernels.pair_table.renumber"}
+NOT_FOR_QUERIES = {"penstock.kernels.pair_table.renumber"}
 """No query drops partitions: as long as a partition has a row, it lives."""
 
 
@@ -57,13 +58,13 @@ def test_the_first_start_says_that_it_compiles_and_the_second_is_quick(tmp_path:
     shutil.copytree(
         Path(penstock.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
     )
-    (package / "engine" / "kernels" / "__pycache__").touch()
+    (package / "kernels" / "__pycache__").touch()
     places = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
 
     first, said = _start(tmp_path, **places)
     assert Path(first["file"]).parent == package
     assert first["results"] == 2
-    assert said.splitlines() == [warm_up._MESSAGE]
+    assert said.splitlines() == [compilation.MESSAGE]
 
     second, said = _start(tmp_path, **places)
     assert second["results"] == 2
@@ -73,7 +74,7 @@ def test_the_first_start_says_that_it_compiles_and_the_second_is_quick(tmp_path:
 def test_other_compilations_are_not_ours(capfd: pytest.CaptureFixture[str]) -> None:
     import numba
 
-    warm_up.announce_compilation()
+    compilation.announce_compilation()
     assert numba.njit(lambda value: value + 1)(1) == 2
     assert "penstock" not in capfd.readouterr().err
 
@@ -84,7 +85,7 @@ def test_warm_up_leaves_nothing_to_compile(tmp_path: Path) -> None:
     warm_up.warm_up(lambda done, total: seen.append((done, total)))
     assert seen[-1][0] == seen[-1][1] == len(seen)
     assert warm_up.warm_up() == 0
-    package = penstock.engine.kernels
+    package = penstock.kernels
     modules = [
         importlib.import_module(module.name)
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")

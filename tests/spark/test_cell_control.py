@@ -12,7 +12,7 @@ from memory_store import MemoryStore
 import penstock
 from penstock.cells.delivery import Delivery, to_chunk
 from penstock.cells.placement import place
-from penstock.engine import controller
+from penstock.engine.control import controller
 from penstock.spark import cell_history
 from penstock.spark.cell import CellSettings
 from penstock.spark.cell_history import CellHistory, LiveCell, Taken

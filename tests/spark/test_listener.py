@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from penstock.engine.plan_event import PlanEvent
+from penstock.engine.control.plan_event import PlanEvent
 from penstock.spark.cell_report import CellReport
 from penstock.spark.listener import ProgressListener, batch_event, plan_decisions
 

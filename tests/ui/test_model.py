@@ -10,7 +10,7 @@ import synthetic_run as synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.plan_event import Action
+from penstock.engine.control.plan_event import Action
 from penstock.telemetry.events import KINDS, WaveKind
 from penstock.ui.cell_view import ALL_SHOWN, BUSIEST, STEPS
 from penstock.ui.decision import LONGEST, decision

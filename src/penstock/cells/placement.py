@@ -55,10 +55,10 @@ import pyarrow as pa
 from penstock.cells.division import Uncut, divide
 from penstock.cells.shares import best_shares, replication
 from penstock.cells.value_hash import value_hashes
-from penstock.engine.wiring import wire
 from penstock.errors import InputError, OptionError
 from penstock.query.expression import Column, Expression, streams_of
 from penstock.query.join_graph import JoinGraph, Rows
+from penstock.values.wiring import wire
 
 MOST_HOT = 16
 """No more values than this are hot: each has cells of its own."""

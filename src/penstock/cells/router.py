@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from penstock.cells.placement import Dimension, Placement
 from penstock.cells.value_hash import NOTHING, UInt64s, row_hashes, value_hashes
-from penstock.engine.evaluate import Evaluator, Filter, compile, conjunction
-from penstock.engine.wiring import wire
 from penstock.query.join_graph import JoinGraph
+from penstock.values.evaluate import Evaluator, Filter, compile, conjunction
+from penstock.values.wiring import wire
 
 Int64s = NDArray[np.int64]
 Booleans = NDArray[np.bool_]

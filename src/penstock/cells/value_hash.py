@@ -1,6 +1,6 @@
 """Hashes of values that decide the cell of a row: equal values, equal hashes, on every machine.
 
-Equal means equal in the sense of Spark SQL. Where :mod:`penstock.engine.key_encoding` encodes a
+Equal means equal in the sense of Spark SQL. Where :mod:`penstock.values.key_encoding` encodes a
 type as int64, the key is the canonical form of the value (one NaN, one zero, decimals of one
 scale), and the hash is that of the key. Strings, binaries and wide decimals are hashed by their
 bytes. Nothing depends on a seed, a process or an order of arrival, since a task that is run again
@@ -15,9 +15,9 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-from penstock.engine.kernels.intern import hash_bytes
-from penstock.engine.key_encoding import bytes_of, encoder_for, validity_of
 from penstock.errors import InputError
+from penstock.kernels.intern import hash_bytes
+from penstock.values.key_encoding import bytes_of, encoder_for, validity_of
 
 VERSION = 1
 

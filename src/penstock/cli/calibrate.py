@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     if options.rounds < 1:
         raise OptionError(f"--rounds must be 1 or more, not {options.rounds}")
 
-    from penstock.engine.calibration import calibrate
+    from penstock.machine.calibration import calibrate
     from penstock.planning.calibrated import keep_costs
 
     costs = calibrate(rounds=options.rounds)

@@ -23,7 +23,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from penstock.engine.warm_up import warm_up
+    from penstock.machine.warm_up import warm_up
 
     start = time.perf_counter()
     compiled = warm_up(_show if sys.stderr.isatty() else None)

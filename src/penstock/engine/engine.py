@@ -16,39 +16,44 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrival import SLICE, Arrival, slices_of
-from penstock.engine.change_of_plan import STRATEGIES, check_strategy, just_in_time, reroute
-from penstock.engine.checkpoint import Checkpoint
-from penstock.engine.clock import END, START, Clock
-from penstock.engine.composites import Composites, concatenate
-from penstock.engine.controller import Controller
-from penstock.engine.eddy import Eddy
-from penstock.engine.feedback import Feedback, Message
-from penstock.engine.freshness import Freshness
-from penstock.engine.intake import FARTHEST, Batches, Intake
-from penstock.engine.interner import Interner
-from penstock.engine.join_order import with_orders
-from penstock.engine.join_tree import JoinTree, Marks
-from penstock.engine.kernels.lifespan import FOREVER
-from penstock.engine.leaf_window import LeafWindow
+from penstock.engine.control.controller import Controller
+from penstock.engine.control.eddy import Eddy
+from penstock.engine.control.plan_event import PlanEvent
+from penstock.engine.feedback.feedback import Feedback, Message
+from penstock.engine.join.join_order import with_orders
+from penstock.engine.join.stopwatch import Stopwatch
 from penstock.engine.metrics import COMPILED, Counters, Metrics, measure
+from penstock.engine.migration.change_of_plan import (
+    STRATEGIES,
+    check_strategy,
+    just_in_time,
+    reroute,
+)
+from penstock.engine.migration.preparation import Preparation, prepare
 from penstock.engine.options import Options
-from penstock.engine.output import empty_table, output_for
-from penstock.engine.overload import Overload
-from penstock.engine.plan_event import PlanEvent
-from penstock.engine.preparation import Preparation, prepare
-from penstock.engine.stopwatch import Stopwatch
-from penstock.engine.warm_up import announce_compilation
-from penstock.engine.whole_push import WholePush
-from penstock.engine.wiring import Wiring, wire
+from penstock.engine.output.output import empty_table, output_for
+from penstock.engine.push.intake import FARTHEST, Batches, Intake
+from penstock.engine.push.whole_push import WholePush
+from penstock.engine.rationing.freshness import Freshness
+from penstock.engine.rationing.overload import Overload
+from penstock.engine.recovery.checkpoint import Checkpoint
+from penstock.engine.state.arrival import SLICE, Arrival, slices_of
+from penstock.engine.state.clock import END, START, Clock
+from penstock.engine.state.composites import Composites, concatenate
+from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.tree.join_tree import JoinTree, Marks
 from penstock.errors import InputError, OptionError, PenstockError
+from penstock.kernels.compilation import announce_compilation
+from penstock.kernels.lifespan import FOREVER
 from penstock.plan.notation import read
 from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
 from penstock.query.expression import columns_of
 from penstock.query.join_graph import JoinGraph
+from penstock.values.interner import Interner
+from penstock.values.wiring import Wiring, wire
 
 if TYPE_CHECKING:
-    from penstock.engine.overload_control import OverloadControl
+    from penstock.engine.rationing.overload_control import OverloadControl
     from penstock.planning.statistics import Statistics
 
 
@@ -68,8 +73,9 @@ class Engine:
     ``lateness`` is how far out of order events may be: milliseconds, a timedelta, or a text such as
     ``"5 SECONDS"``. ``overload`` is what happens with too little CPU: ``"exact"`` (nothing is
     skipped), ``"shed"`` (probes beyond the budget are dropped), ``"defer"`` (they are made up for
-    later), or an :class:`~penstock.engine.overload.Overload`; the budget is that of ``limits``, or
-    a core. ``join`` is ``"hash"``, or ``"nested-loops"`` as in the papers' experiments.
+    later), or an :class:`~penstock.engine.rationing.overload.Overload`; the budget is that of
+    ``limits``, or a core. ``join`` is ``"hash"``, or ``"nested-loops"`` as in the papers'
+    experiments.
 
     ``limits`` (:class:`penstock.Limits`) is what a plan may use. ``adapt`` is ``"auto"`` (a plan
     that somebody gave stays, ``plan="auto"`` is made from the first batches and changed whenever
@@ -167,7 +173,7 @@ class Engine:
         idle = option.policy == "exact" and not option.has_budget and not freshness.asked
         if idle or isinstance(self._plan.root, Leaf):
             return None
-        from penstock.engine.overload_control import OverloadControl
+        from penstock.engine.rationing.overload_control import OverloadControl
 
         return OverloadControl(self.query, option, self._trees[0], freshness)
 
@@ -503,8 +509,8 @@ class Engine:
         leaves out what is for people: distinct values, and costs per operation by the clock.
         """
         self._catch_up()
-        from penstock.engine.observed_costs import observed_costs
-        from penstock.engine.observed_statistics import observed_statistics
+        from penstock.engine.control.observed_costs import observed_costs
+        from penstock.engine.control.observed_statistics import observed_statistics
         from penstock.planning.calibrated import calibrated_costs
         from penstock.planning.unit_costs import UnitCosts
 

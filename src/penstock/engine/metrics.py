@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from penstock.engine.clock import START, Clock
-from penstock.engine.guard import DROPPED, SLEPT, TESTED, WOKEN
-from penstock.engine.intake import Batches
-from penstock.engine.join_tree import JoinTree
-from penstock.engine.output import Output
+from penstock.engine.feedback.guard import DROPPED, SLEPT, TESTED, WOKEN
+from penstock.engine.output.output import Output
+from penstock.engine.push.intake import Batches
+from penstock.engine.state.clock import START, Clock
+from penstock.engine.tree.join_tree import JoinTree
 from penstock.plan.notation import write
 from penstock.query.join_graph import JoinGraph
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from penstock.engine.feedback import Feedback
-from penstock.engine.join_step import Algorithm
-from penstock.engine.overload import EXACT, Overload
+from penstock.engine.feedback.feedback import Feedback
+from penstock.engine.join.join_step import Algorithm
+from penstock.engine.rationing.overload import EXACT, Overload
 from penstock.errors import OptionError
 from penstock.planning.limits import Limits
 

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from penstock.engine.calibration import calibrate
+    from penstock.machine.calibration import calibrate
 
     costs = calibrate()
     points = [

@@ -10,7 +10,7 @@ OPERATIONS = {"join": "C_j", "insert": "C_i", "delete": "C_d"}
 
 def measure_unit_costs(parameters: Parameters, seed: int) -> list[Row]:
     """Calibrate, and put the paper's costs beside ours."""
-    from penstock.engine.calibration import calibrate
+    from penstock.machine.calibration import calibrate
 
     here, paper = calibrate().to_json(), PAPER.to_json()
     return [

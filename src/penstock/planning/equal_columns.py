@@ -1,6 +1,6 @@
 """Classes of expressions that WHERE makes equal: A.x = B.x and B.x = C.x make one class of three.
 
-The engine probes along classes, not along the text (:mod:`penstock.engine.wiring`): A and C above
+The engine probes along classes, not along the text (:mod:`penstock.values.wiring`): A and C above
 are linked, and no third comparison is made when all three are together.
 """
 

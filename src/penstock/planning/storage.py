@@ -1,6 +1,6 @@
 """How many bytes a window or a state takes for its rows.
 
-The engine keeps rows in rings (:mod:`penstock.engine.rows`): a leaf row is its lifespan, its
+The engine keeps rows in rings (:mod:`penstock.engine.state.rows`): a leaf row is its lifespan, its
 encoded key columns and its payload; a stored combination is one row number per stream; each index
 takes twelve bytes a row. On top of the living rows come two kinds of slack:
 

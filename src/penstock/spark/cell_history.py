@@ -47,7 +47,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.cells.delivery import Delivery
-from penstock.engine.plan_event import PlanEvent
+from penstock.engine.control.plan_event import PlanEvent
 from penstock.errors import CheckpointError
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_report import Origin

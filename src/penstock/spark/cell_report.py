@@ -58,7 +58,8 @@ class CellReport:
     operators: tuple[OperatorBatch, ...] = ()
     """What each window and join did."""
     decisions: tuple[Mapping[str, Any], ...] = ()
-    """What was decided about the plan: :class:`penstock.engine.plan_event.PlanEvent` as JSON."""
+    """What was decided about the plan: :class:`penstock.engine.control.plan_event.PlanEvent` as
+    JSON."""
     overload: Mapping[str, Any] = field(default_factory=dict)
     """How short of time the cell is, and what it costs; empty where nothing limits it."""
 

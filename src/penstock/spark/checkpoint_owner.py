@@ -12,7 +12,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from penstock.engine.checkpoint import fingerprint
+from penstock.engine.recovery.checkpoint import fingerprint
 from penstock.errors import CheckpointError
 from penstock.job.job import local_path
 from penstock.query.join_graph import JoinGraph

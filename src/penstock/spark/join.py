@@ -31,9 +31,9 @@ from penstock.cells.delivery import Delivery, to_chunk
 from penstock.cells.packing import NO_NEWS, PACKED, Packer
 from penstock.cells.placement import HotValues, Placement, place
 from penstock.cells.value_hash import VERSION
-from penstock.engine.checkpoint import fingerprint as query_fingerprint
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
+from penstock.engine.recovery.checkpoint import fingerprint as query_fingerprint
 from penstock.errors import InputError, OptionError
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.spark.arrow_types import answer_schema, arrow_schema, check_type

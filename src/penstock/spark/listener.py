@@ -20,7 +20,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
-from penstock.engine.plan_event import PlanEvent
+from penstock.engine.control.plan_event import PlanEvent
 from penstock.spark.cell_report import CellReport, cell_reports
 from penstock.telemetry.events import Batch, CellBatch, PlanDecision
 from penstock.telemetry.operator_batch import in_all_cells

@@ -24,8 +24,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.engine import Engine
-from penstock.engine.plan_event import PlanEvent
 from penstock.errors import OptionError, PenstockError
 from penstock.job.job import local_path
 

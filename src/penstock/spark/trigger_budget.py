@@ -4,9 +4,9 @@ A policy without limits of its own is given a part of the trigger interval as wa
 the rest is for reading, shuffling and committing, and a query whose batches end within the interval
 is one that does not fall behind. Where more cells than cores share the work they take turns, and
 the time is divided. The engine turns it into probes by what these cost it
-(:mod:`penstock.engine.probe_cost`), with what it takes to write the rows down and to hand the
-results to Spark, which the cell measures. Wall time, since it is the batch that must end in time:
-who else is using the machine makes no difference to that.
+(:mod:`penstock.engine.rationing.probe_cost`), with what it takes to write the rows down and to hand
+the results to Spark, which the cell measures. Wall time, since it is the batch that must end in
+time: who else is using the machine makes no difference to that.
 
 How long it took until a cell got its rows is not known to it, but Spark starts batches at multiples
 of the interval, so a cell knows when the next one is due (:func:`seconds_until_due`). When it is
@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from penstock.engine.overload import Overload
+from penstock.engine.rationing.overload import Overload
 from penstock.job import Job
 
 SHARE = 0.5

@@ -1,0 +1,1 @@
+"""A plan lowered to tables of addresses."""

@@ -1,0 +1,555 @@
+"""A push through a tree as one compiled call.
+
+Edge by edge, a push through a tree of three streams is some three hundred calls of Python
+functions; with ten thousand rows they take as long as all the work on these rows. Where nothing is
+out of the ordinary, the tree is therefore written down once, as a list of guards and joins
+(:mod:`penstock.kernels.push`), anew whenever a ring has moved, and Python fills in where
+rings begin and end. Answers and counts are those of the edges, one by one, which are there for
+everything else:
+
+- joins that try pairs, or compare what is no key; slices of a push that are long against windows;
+- states that lack what is not known beforehand to be asked for (:meth:`JoinTree.process`), probes
+  that are put off, tracks side by side;
+- guards before composites, guards on the arrival line, several guards of one window, Bloom filters,
+  messages that are recorded, rows that are dropped for want of a partner in a static relation.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.compiled.plain_answer import PlainAnswer
+from penstock.engine.feedback.waiting_in_window import WaitingInWindow
+from penstock.engine.join.compiled_order import WORKSPACE, CompiledOrder
+from penstock.engine.join.join_step import Input
+from penstock.engine.join.stopwatch import Stopwatch
+from penstock.engine.state.address import address_of
+from penstock.engine.state.composite_state import CompositeState
+from penstock.engine.state.composites import Composites
+from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.state.rows import ACTIVE, HashIndex, Rows
+from penstock.kernels import arrow_struct, whole_push
+from penstock.kernels import push as kernel
+from penstock.kernels.lifespan import BEGINNING
+from penstock.kernels.probe_order import NOW
+from penstock.values.wiring import KeyColumn
+
+if TYPE_CHECKING:
+    from penstock.engine.feedback.edge import Edge
+    from penstock.engine.feedback.guard import Guard
+    from penstock.engine.join.join_operator import JoinOperator
+
+Int64s = NDArray[np.int64]
+
+Run = tuple[int, int]
+"""New rows of a window: the first of them, and how many."""
+
+_NEVER = int(BEGINNING)
+_RESULTS = 1 << 12
+_COPIED = 1 << 14
+"""Fewer results than that are copied, and the table is used again."""
+
+
+class Arrivals:
+    """What has come for windows, where it lies, and where it goes
+    (:mod:`penstock.kernels.whole_push`)."""
+
+    def __init__(self, table: NDArray[np.int64], facts: NDArray[np.int64]) -> None:
+        self.table = table
+        self.facts = facts
+        self.hashes = np.empty(0, np.int64)
+        """Working space for as many numbers as a window gets rows."""
+        self.before = _NEVER
+        """What died before then can be let go of."""
+        self.since = _NEVER
+        """What died before then can be hidden."""
+        self.filled: list[tuple[HashIndex, Rows]] = []
+        """The indexes that get the new rows."""
+        self.answer: PlainAnswer | None = None
+        """What is made of the results, if that is simple."""
+
+
+_NO_ANSWER = (np.empty(0, np.int64), *np.empty((2, 0, 0), np.int64))
+_NOTHING = Arrivals(
+    np.empty((0, whole_push.ARRIVAL), np.int64), np.empty((0, arrow_struct.FACTS), np.int64)
+)
+
+
+class CompiledPush:
+    """Pushes through ``edges``, in the order of their visit, and then the join ``top``."""
+
+    def __init__(
+        self, edges: Sequence[Edge], top: JoinOperator, inputs: Sequence[Edge], counts: list[int]
+    ) -> None:
+        """``counts`` is the tally of the whole tree. There is no reason :meth:`why_not`."""
+        self._edges = edges
+        self._guarded = [(edge, guard) for edge in edges if (guard := _only_guard(edge))]
+        self._joins = [
+            (edge.producer, edge.children) for edge in edges if edge.producer is not None
+        ]
+        self._joins.append((top, list(inputs)))
+        self._top = top
+        self._windows = {
+            edge.source.stream.alias: edge.source
+            for edge in edges
+            if isinstance(edge.source, LeafWindow)
+        }
+        self._counts = counts
+        self._rings: list[Rows] = []
+        self._indexes: list[HashIndex] = []
+        self._numbers: dict[int, int] = {}
+        for edge in edges:
+            self._ring(edge.source)
+            self._ring(edge.input)
+            for index in edge.source.rows.indexes:
+                self._index(index)
+        for operator, _ in self._joins:
+            for steps in operator.steps:
+                for _, step in steps:
+                    assert step.index is not None
+                    self._index(step.index)
+        self._stores: list[CompositeState] = []
+        for edge in edges:
+            if isinstance(edge.input, CompositeState):
+                self._stores.append(edge.input)
+                for index in edge.input.indexes:
+                    self._index(index)
+        for _, guard in self._guarded:
+            for index in _indexes_of(guard):
+                self._index(index)
+        self._inputs = [(edge, self._numbers[id(edge.input.rows)]) for edge in edges]
+        self._filled = [(index, each.rows) for each in self._stores for index in each.rows.indexes]
+        self._generations = [rows.generation for rows in self._rings]
+        self._code = np.empty(0, np.int64)
+        # To pack numbers is several times faster than numpy's conversion of a list.
+        rings = kernel.RING * len(self._rings)
+        packing = struct.Struct(f"={rings + len(self._indexes)}q")
+        self._put = packing.pack_into
+        self._now_in_bytes = bytearray(packing.size)
+        now = np.frombuffer(self._now_in_bytes, np.int64)
+        self._now, self._narrow = now[:rings].reshape(-1, kernel.RING), now[rings:]
+        orders = [order for operator, _ in self._joins for order in operator.orders]
+        self._growth = np.array([g for operator, _ in self._joins for g in operator.growth])
+        laps = len(edges) + 1 + len(self._windows)
+        self._fresh = np.zeros(len(counts) + laps + kernel.PROGRESS, np.int64)
+        """What is zero when a push begins: counts, laps, progress."""
+        self._new, self._laps, self._progress = np.split(
+            self._fresh, [len(counts), len(counts) + laps]
+        )
+        self._streams = sorted(top.streams)
+        self._width = len(self._streams) + 2
+        most = max(len(order.steps) for order in orders)
+        self._order_now = np.zeros(NOW * most + 2 * self._width, np.int64)
+        self._tally = np.zeros(2 * most, np.int64)
+        self._sources = np.zeros(self._width, np.int64)
+        self._results = np.empty((self._width, 0), np.int64)
+        self._met = np.zeros(kernel.SCRATCH, np.uint8)
+        self._chooser = next(filter(self._chosen_by, (g for _, g in self._guarded)), None)
+        """The guard whose look at the news spares others the same look."""
+        self._wakers: list[tuple[int, WaitingInWindow, CompositeState]] = []
+        """Where it is counted who wakes at each guard, where they waited, and where they go."""
+        for edge, guard in self._guarded:
+            assert isinstance(edge.input, CompositeState)
+            assert isinstance(guard.waiting, WaitingInWindow)
+            self._wakers.append((guard.place + 2, guard.waiting, edge.input))
+        self._items: list[CompositeState] = []
+        """What each item of the list fills."""
+        self.let_in = 0
+        """Rows that came into inputs with the push at hand."""
+        self.is_torn = False
+        """Whether rows have come of which the rings do not know yet."""
+        self.needs_care = False
+        """Whether a ring should be packed or is too large."""
+        self._ends = self._now[:, : kernel.OLD + 1]
+        """Where rings begin, where they end, and where they did before the push."""
+        self._came: list[int] = []
+        """Rows that came into rings with the push at hand."""
+        self._names = [*(edge.streams for edge in edges), top.streams]
+        self._names += [window.streams for window in self._windows.values()]
+        self._write_down()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether no ring or index has come, gone or moved since."""
+        return self._generations == [rows.generation for rows in self._rings]
+
+    def has_all(self, kept: Sequence[CompositeState]) -> bool:
+        """Whether there are no other states than those that were written down."""
+        return len(kept) == len(self._stores)
+
+    def ring_of(self, alias: str) -> int:
+        """The number of the ring of a window."""
+        return self._numbers[id(self._windows[alias].rows)]
+
+    def lap_of(self, alias: str) -> int:
+        """The lap in which a window gets its new rows."""
+        return len(self._edges) + 1 + list(self._windows).index(alias)
+
+    def number_of(self, index: HashIndex) -> int:
+        """The number of an index of a window or state."""
+        return self._numbers[id(index)]
+
+    def hand_back(self) -> None:
+        """The joins go on without it: they get to know what was learned."""
+        learned = iter(self._growth.tolist())
+        for operator, inputs in self._joins:
+            operator.growth[:] = [next(learned) for _ in inputs]
+
+    def inherit(self, other: CompiledPush) -> None:
+        """Find results where ``other`` did, for the same query: there is room for as many."""
+        self._results = other._results
+
+    @staticmethod
+    def why_not(edges: Sequence[Edge], top: JoinOperator) -> str:
+        """Why a tree cannot be written down as it is now; empty if it can."""
+        operators = [edge.producer for edge in edges if edge.producer is not None]
+        if not all(operator.is_compiled for operator in (*operators, top)):
+            return "a theta join or a residual predicate"
+        if not all(not edge.is_guarded or _only_guard(edge) is not None for edge in edges):
+            return "several guards of an input, or one of another kind"
+        for edge in edges:
+            if isinstance(edge.input, CompositeState) and any(
+                index.stop < edge.input.rows.head for index in edge.input.indexes
+            ):
+                return "an index that is being filled"
+        return ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the slice at hand is short enough."""
+        return False not in [operator.is_brief for operator, _ in self._joins]
+
+    # -- a push ------------------------------------------------------------------------------
+
+    def run(self, news: Mapping[str, Run], stopwatch: Stopwatch) -> None:
+        """Push the new rows of the windows, which hold them already."""
+        self._note_rings()
+        for alias, (first, _) in news.items():
+            self._now[self.ring_of(alias), kernel.OLD] = first
+        self._push(_NOTHING, sum([count for _, count in news.values()]), stopwatch)
+
+    def run_whole(self, arrivals: Arrivals, count: int, stopwatch: Stopwatch) -> None:
+        """Push ``count`` rows that have arrived and are in no window yet, though there is room."""
+        self._note_rings()
+        self._push(arrivals, count, stopwatch)
+
+    def take_in(self, arrivals: Arrivals) -> None:
+        """Put rows that have arrived into their windows, and no more."""
+        self._note_rings()
+        self.is_torn = True
+        try:
+            whole_push.begin(
+                arrivals.table,
+                arrivals.facts,
+                arrivals.hashes,
+                arrivals.before,
+                arrivals.since,
+                self._code,
+                self._now,
+                self._narrow,
+                self._laps,
+            )
+        finally:
+            self._synchronise(arrivals)
+
+    def _push(self, arrivals: Arrivals, count: int, stopwatch: Stopwatch) -> None:
+        self._fresh[:] = 0
+        if len(self._met) < kernel.SCRATCH + count:
+            self._met = np.zeros(kernel.SCRATCH + 2 * count, np.uint8)
+        began = stopwatch.clock()
+        try:
+            lacking = self._call(arrivals, True)
+            while lacking:
+                self._synchronise(arrivals)
+                self._make_room(lacking)
+                lacking = self._call(arrivals, False)
+        finally:
+            self._synchronise(arrivals)
+            self._log_woken()
+        self._count(stopwatch, stopwatch.clock() - began)
+        WORKSPACE.give_back()
+
+    def _chosen_by(self, guard: Guard) -> bool:
+        """Whether news that no row of the window meets need not probe what was made of it."""
+        return guard.index is not None and any(
+            self._spares(guard, order) for operator, _ in self._joins for order in operator.orders
+        )
+
+    def _spares(self, guard: Guard, order: CompiledOrder) -> bool:
+        """Whether ``order`` begins with the news of ``guard``, and with what it guards."""
+        opposite = guard.opposite
+        return (
+            not opposite.is_guarded
+            and isinstance(opposite.input, LeafWindow)
+            and order.given == (opposite.input.stream.alias,)
+            and guard.streams <= order.steps[0].target.streams
+        )
+
+    def _note_rings(self) -> None:
+        now: list[int] = []
+        for rows in self._rings:
+            head = rows.head
+            now += (rows.low, rows.tail, head, head, rows.room, rows.mask)
+        now += [index.narrow for index in self._indexes]
+        self._put(self._now_in_bytes, 0, *now)
+
+    def _call(self, arrivals: Arrivals, is_new: bool) -> int:
+        space = WORKSPACE
+        work = space.of(self._width)
+        columns, order, out = _NO_ANSWER
+        if arrivals.answer is not None:
+            columns, order, out = arrivals.answer.get_ready(self._streams)
+        self.is_torn = True
+        lacking: int = whole_push.push(
+            arrivals.table,
+            arrivals.facts,
+            arrivals.hashes,
+            arrivals.before,
+            arrivals.since,
+            is_new,
+            self._code,
+            self._now,
+            self._narrow,
+            self._growth,
+            self._new,
+            self._laps,
+            self._progress,
+            work,
+            space.keys,
+            space.found,
+            ACTIVE,
+            self._order_now,
+            self._tally,
+            self._sources,
+            self._met,
+            self._results,
+            columns,
+            order,
+            out,
+        )
+        return lacking
+
+    def _synchronise(self, arrivals: Arrivals) -> None:
+        """Let the rings know how far they have been filled, and what is gone."""
+        self.needs_care = False
+        self._came = came = []
+        for rows, (low, tail, head, old) in zip(self._rings, self._ends.tolist(), strict=True):
+            self.needs_care |= rows.move_on(low, tail, head)
+            came.append(head - old)
+        for index, rows in self._filled:
+            index.stop = rows.head
+        for index, rows in arrivals.filled:
+            index.stop = rows.head
+        narrow = self._narrow.tolist()
+        if 0 in narrow:
+            for index, is_narrow in zip(self._indexes, narrow, strict=True):
+                index.narrow = bool(is_narrow)
+        self.is_torn = False
+
+    def _make_room(self, lacking: int) -> None:
+        item, count = int(self._progress[kernel.ITEM]), int(self._progress[kernel.LACKING])
+        if lacking == kernel.WORK_LACKS:
+            WORKSPACE.make_room(count)
+        elif lacking == kernel.RESULTS_LACK:
+            results = np.empty((self._width, max(_RESULTS, 2 * count)), np.int64)
+            results[:, : self._results.shape[1]] = self._results
+            self._results = results
+        else:
+            store = self._items[item]
+            store.make_room(count)
+            rows = store.rows
+            number = self._numbers[id(rows)]
+            old = self._now[number, kernel.OLD]
+            self._now[number] = (rows.low, rows.tail, rows.head, old, rows.room, rows.mask)
+            if not self.is_current:
+                self._generations = [each.generation for each in self._rings]
+                self._write_down()
+
+    def _log_woken(self) -> None:
+        """Who was woken sleeps on if the push fails."""
+        for place, waiting, admitted in self._wakers:
+            woken = self._new.item(place)
+            if woken:
+                old = self._now.item(self._numbers[id(admitted.rows)], kernel.OLD)
+                waiting.note_woken(admitted, old, woken)
+
+    def _count(self, stopwatch: Stopwatch, seconds: float) -> None:
+        counts, came = self._counts, self._came
+        counts[:] = [a + b for a, b in zip(counts, self._new.tolist(), strict=True)]
+        self.let_in = 0
+        for edge, number in self._inputs:
+            self.let_in += came[number]
+            edge.delta = None
+            if not edge.is_guarded:
+                counts[edge.place] += came[number]
+                counts[edge.place + 1] += came[number]
+        laps = self._laps.tolist()
+        stopwatch.add(self._names, laps, seconds / (sum(laps) or 1))
+
+    def answered(self) -> int:
+        """The number of results if the answer has been filled with them, else 0."""
+        if not self._progress.item(kernel.ANSWERED):
+            return 0
+        count: int = self._progress.item(kernel.RESULTS)
+        if count >= _COPIED:
+            self._results = np.empty((self._width, 0), np.int64)
+        return count
+
+    def found(self, lasting: bool) -> Composites | None:
+        """What the push has found: for good, or until the next one."""
+        found = self._results[:, : self._progress.item(kernel.RESULTS)]
+        if found.shape[1] == 0:
+            return None
+        if found.shape[1] >= _COPIED:
+            self._results = np.empty((self._width, 0), np.int64)
+        elif lasting:
+            found = found.copy()
+        ids = dict(zip(self._streams, found, strict=False))
+        return Composites(ids, found[-2], found[-1], table=found)
+
+    # -- writing it down ---------------------------------------------------------------------
+
+    def _ring(self, source: Input) -> None:
+        if id(source.rows) not in self._numbers:
+            self._numbers[id(source.rows)] = len(self._rings)
+            self._rings.append(source.rows)
+
+    def _index(self, index: HashIndex) -> None:
+        if id(index) not in self._numbers:
+            self._numbers[id(index)] = len(self._indexes)
+            self._indexes.append(index)
+
+    def _write_down(self) -> None:
+        """The tree as a table of addresses and places."""
+        self._items = []
+        code: list[int] = []
+        items: list[int] = []
+        orders = 0
+        guards = {id(edge): guard for edge, guard in self._guarded}
+        # Places count from the end of the head of the table, which is as long as there are items.
+        head = 2 + len(self._guarded) + len(self._joins)
+        for lap, edge in enumerate([*self._edges, None]):
+            if edge is not None and id(edge) in guards:
+                items.append(self._write_guard(code, head, edge, guards[id(edge)], lap))
+                assert isinstance(edge.input, CompositeState)
+                self._items.append(edge.input)
+            elif edge is None or edge.producer is not None:
+                producer = self._top if edge is None else edge.producer
+                inputs = next(inputs for each, inputs in self._joins if each is producer)
+                assert producer is not None
+                place, orders = self._write_join(code, head, producer, inputs, orders, lap)
+                items.append(place)
+                if producer.state is not None:
+                    self._items.append(producer.state)
+        lives = head + len(code)
+        code += self._lives()
+        self._code = np.array([len(items), *items, lives, *code], np.int64)
+
+    def _lives(self) -> list[int]:
+        """How the rows of rings die: by their own dates, or with a row of a window."""
+        lives = [len(self._windows)]
+        for window in self._windows.values():
+            lives += (self._numbers[id(window.rows)], address_of(window.rows.deaths))
+        lives.append(len(self._stores))
+        for store in self._stores:
+            lives += (self._numbers[id(store.rows)], len(store.id_columns))
+            for alias, column in store.id_columns.items():
+                lives += (address_of(store.rows.columns[column]), self.ring_of(alias))
+        return lives
+
+    def _write_guard(self, code: list[int], head: int, edge: Edge, guard: Guard, lap: int) -> int:
+        window, target = edge.source, guard.opposite.input
+        assert isinstance(window, LeafWindow)
+        assert isinstance(edge.input, CompositeState)
+        assert isinstance(guard.waiting, WaitingInWindow)
+        places = [] if guard.mine else [0, 0]
+        for index in _indexes_of(guard):
+            places.append(head + len(code))
+            code += (address_of(index.heads), address_of(index.entries), index.shift)
+            code.append(self._numbers[id(index)])
+        for source, keys in ((window, guard.mine), (target, guard.theirs)):
+            places.append(head + len(code))
+            code.append(len(keys))
+            for key in keys:
+                code += self._key(source, key)
+        store = self._write_store(code, head, edge.input)
+        place = head + len(code)
+        rings = [self._numbers[id(each.rows)] for each in (window, target, edge.input)]
+        code += (kernel.GUARDED, lap, *rings, store)
+        code += (address_of(window.asleep.bytes), guard.waiting.number)
+        code += (edge.place, edge.place + 1, guard.place, *places, guard is self._chooser)
+        return place
+
+    def _key(self, source: Input, key: KeyColumn) -> tuple[int, int, int]:
+        """Address and mask of a key column, and the ids of ``source`` by which it is read."""
+        leaf = self._windows[key.stream]
+        ids = 0
+        if isinstance(source, CompositeState):
+            ids = address_of(source.rows.columns[source.id_columns[key.stream]])
+        return address_of(leaf.rows.columns[leaf.key_column(key.position)]), leaf.rows.mask, ids
+
+    def _write_store(self, code: list[int], head: int, state: CompositeState) -> int:
+        place = head + len(code)
+        code += (len(state.indexes), *(self._numbers[id(index)] for index in state.indexes))
+        code += state.table()
+        return place
+
+    def _write_join(
+        self,
+        code: list[int],
+        head: int,
+        operator: JoinOperator,
+        inputs: Sequence[Edge],
+        number: int,
+        lap: int,
+    ) -> tuple[int, int]:
+        places = []
+        columns = self._streams if operator.state is None else list(operator.state.id_columns)
+        slots: list[int] = []
+        for position, order in enumerate(operator.orders):
+            table, dates = order.table()
+            at = head + len(code)
+            code += table
+            places.append(head + len(code))
+            source = inputs[position].input
+            ids: list[int] = []
+            if isinstance(source, CompositeState):
+                ids = [address_of(source.rows.columns[source.id_columns[s]]) for s in order.given]
+            code += (self._numbers[id(source.rows)], len(ids), len(order.steps), at, len(table))
+            chosen = self._chooser is not None and self._spares(self._chooser, order)
+            code += (dates, len(order.slots), number, chosen, *ids)
+            number += 1
+            for other, step in operator.steps[position]:
+                assert step.index is not None
+                ring, index = self._numbers[id(step.target.rows)], self._numbers[id(step.index)]
+                code += (ring, index, other < position, step.place)
+            code += [self._numbers[id(self._windows[stream].rows)] for stream in order.slots]
+            slots += [order.slots[stream] for stream in columns]
+            if operator.state is None:
+                slots += (len(order.slots), len(order.slots) + 1)
+        slots_at = head + len(code)
+        code += slots
+        store = 0 if operator.state is None else self._write_store(code, head, operator.state)
+        state = -1 if operator.state is None else self._numbers[id(operator.state.rows)]
+        place = head + len(code)
+        code += (kernel.JOINED, lap, len(inputs), state, store, operator.place, slots_at, *places)
+        return place, number
+
+
+def _only_guard(edge: Edge) -> Guard | None:
+    """The guard of a window, if it has but one and that one can be written down."""
+    guards = [guard for guard in edge.guards if guard.is_on]
+    if len(guards) != 1 or edge.is_leaving or not guards[0].is_compiled:
+        return None
+    return guards[0]
+
+
+def _indexes_of(guard: Guard) -> list[HashIndex]:
+    """That of those who wait, and that of those who they wait for; none if anybody will do."""
+    assert isinstance(guard.waiting, WaitingInWindow)
+    return [index for index in (guard.waiting.index, guard.index) if index is not None]

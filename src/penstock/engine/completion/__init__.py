@@ -1,0 +1,1 @@
+"""What a state is missing, and completing it on demand."""

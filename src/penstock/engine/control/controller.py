@@ -1,0 +1,319 @@
+"""The controller of an engine: statistics to planner to migration, by itself.
+
+After a push it may *look*: :func:`penstock.planning.adaptation.look` prices the plan that runs and
+the best there is, and says keep or migrate. This module decides when to look, carries the decision
+out, and keeps the books: what was decided, what was pinned, what can be undone.
+
+**When to look.** A look costs milliseconds: samples of the windows, a planner. Looks have a budget,
+a hundredth of the work of the pushes, which is counted and not clocked: the same input gives the
+same decisions. While the streams are at rest there is a look now and then, and budget is saved up.
+When selectivities change (:mod:`penstock.engine.control.step_watch`) it is spent: looks follow each
+other quickly. And when the plan has become dear, so that what it costs beyond the normal would have
+paid for a look, there is one whatever the budget: looks never cost more than what they are to save.
+After a change the streams go on changing until the windows hold new tuples alone, and what there is
+to see is better seen then; so the next look, if the plan does not become dear, is a window later,
+when it is known what the change has earned. When a better plan is known that does not pay yet, the
+next look is half-way to the time at which it will, if nothing changes: what there is to gain in
+between must not eat up the budget. The first looks come early, since the plan that an engine starts
+with knows nothing.
+
+**What is kept.** The plan that somebody gave is kept until he lets go of it (:meth:`unpin`); a plan
+that nobody gave is changed when that pays. Answers do not depend on plans, so nothing that goes
+wrong here may stop the query: a controller that fails says so and does nothing from then on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.control.plan_event import Action, PlanEvent
+from penstock.engine.control.step_watch import StepWatch
+from penstock.errors import PenstockError
+from penstock.plan.notation import write
+from penstock.plan.plan import Plan
+from penstock.planning.limits import Limits
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+    from penstock.planning.adaptation import Decision, Memory
+    from penstock.planning.statistics import Statistics
+    from penstock.planning.unit_costs import UnitCosts
+
+SHARE = 0.01
+"""Looks may cost this share of the CPU."""
+SAVED = 8.0
+"""So many looks can be saved up."""
+AT_REST = 4.0
+"""While nothing changes, looks are so many times rarer than the budget allows."""
+AT_ONCE = 1 / 64
+"""And when something does, so much closer, as long as the budget lasts."""
+PATIENCE = 4.0
+"""Times longer after each look in a row that changed nothing."""
+FOLLOW_UP = 8.0
+"""What a change has earned is seen to after so many times the work of a look: it is part of it."""
+LEAST_ROWS = 1024
+"""No look before so many rows."""
+GLANCE_ROWS = 1 << 14
+GLANCE_PUSHES = 256
+"""Counts are compared after so many rows or pushes."""
+PUSH = 5e-5
+"""CPU seconds of a stream in a push, about."""
+SETTLING = 1 / 32
+"""Statistics follow the streams within this share of the longest window."""
+_KEPT_CHANGES = 32
+_KEPT_EVENTS = 256
+_PLANNING = {2: 1e-3, 3: 1e-3, 4: 2e-3, 5: 6e-3, 6: 20e-3, 7: 70e-3}
+_PLANNING_MORE = 50e-3
+"""CPU seconds of a planner, about, by the number of streams."""
+
+
+class Controller:
+    """Controls the plan of one engine."""
+
+    def __init__(self, adapt: bool, pinned: bool, limits: Limits | None) -> None:
+        self.adapt = adapt
+        self.pinned = pinned
+        self.limits = limits or Limits()
+        self.changes: deque[PlanEvent] = deque(maxlen=_KEPT_CHANGES)
+        self.events: deque[PlanEvent] = deque(maxlen=_KEPT_EVENTS)
+        self.latest: PlanEvent | None = None
+        """The controller's latest decision."""
+        self.looks = 0
+        self.migrations = 0
+        self._watch = StepWatch()
+        self._rows = 0
+        """Since the last glance."""
+        self._pushes = 0
+        self._work = 0.0
+        """CPU seconds since the last look, as counted."""
+        self._budget = SAVED
+        """Looks that may be taken now."""
+        self._urgent = True
+        """Whether there is something to look at."""
+        self._wait = AT_ONCE
+        """For how long that may wait."""
+        self._follow_up = math.inf
+        """When to see what the last change has earned: a window later."""
+        self._repaid = math.inf
+        """When to see whether a better plan has come to repay the change to it."""
+        self._last: tuple[float, int] | None = None
+        """When the last look was, and how many pushes there had been."""
+        self._memory: Memory | None = None
+        self._statistics: Statistics | None = None
+        self._costs: UnitCosts | None = None
+        """What operations cost on this machine, as measured before the first look."""
+        self._window = 0.0
+        """The longest, in seconds, at the last look."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it may change the plan."""
+        return self.adapt and not self.pinned
+
+    # -- the books ---------------------------------------------------------------------------
+
+    def note(self, engine: Engine, action: Action, before: Plan, reason: str = "") -> None:
+        """Somebody else has decided about the plan."""
+        event = PlanEvent(
+            action,
+            write(before),
+            write(engine.plan),
+            engine.seconds,
+            engine.rows,
+            reason,
+        )
+        self._add(event)
+        if self._memory is not None:
+            self._memory = self._memory.afresh(event.at)
+
+    def _add(self, event: PlanEvent) -> None:
+        self.events.append(event)
+        if event.is_change:
+            self.changes.append(event)
+
+    def drain(self) -> list[PlanEvent]:
+        """The events since the last call."""
+        drained = list(self.events)
+        self.events.clear()
+        return drained
+
+    def to_undo(self) -> str:
+        """The plan before the last change."""
+        if not self.changes:
+            raise PenstockError("there is nothing to undo: the plan has not been changed")
+        return self.changes[-1].before
+
+    def why(self) -> str:
+        """Why the plan is what it is."""
+        pinned = "" if self.is_on else "; it stays" if self.adapt else "; adapt is off"
+        if not self.changes:
+            return f"the plan that the engine started with{pinned}"
+        last = self.changes[-1]
+        words = {
+            "set": "changed by hand",
+            "pin": "pinned by hand",
+            "undo": "the last change was undone",
+        }
+        reason = words.get(last.action, f"chosen by the controller: {last.reason}")
+        return f"{reason}, at {last.at:g} s, after {last.before}{pinned}"
+
+    def metrics(self) -> dict[str, Any]:
+        latest = self.latest
+        return {
+            "adapt": self.adapt,
+            "pinned": self.pinned,
+            "looks": self.looks,
+            "migrations": self.migrations,
+            "limits": self.limits.to_json(),
+            "exceeded": [] if latest is None else list(latest.exceeded),
+            "latest": None if latest is None else latest.to_json(),
+            "changes": [change.to_json() for change in self.changes],
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """What a restart has to know."""
+        return {
+            "pinned": self.pinned,
+            "looks": self.looks,
+            "migrations": self.migrations,
+            "changes": [change.to_json() for change in self.changes],
+            "memory": None if self._memory is None else self._memory.to_json(),
+        }
+
+    def load(self, values: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`to_json` wrote down."""
+        self.pinned = values["pinned"]
+        self.looks, self.migrations = values["looks"], values["migrations"]
+        self.changes.extend(PlanEvent.from_json(each) for each in values["changes"])
+        if values["memory"] is not None:
+            from penstock.planning.adaptation import Memory
+
+            self._memory = Memory.from_json(values["memory"])
+
+    # -- looking -----------------------------------------------------------------------------
+
+    def after_push(self, engine: Engine, rows: int) -> None:
+        """``rows`` were pushed; look, if it is time to."""
+        if not self.is_on:
+            return
+        self._rows += rows
+        self._pushes += 1
+        if self._rows < GLANCE_ROWS and self._pushes < GLANCE_PUSHES:
+            return
+        if not self._is_due(engine):
+            return
+        try:
+            decision = self._look(engine)
+        except Exception as problem:  # A plan is never worth a query.
+            self.adapt = False
+            event = PlanEvent(
+                "fail",
+                write(engine.plan),
+                write(engine.plan),
+                engine.seconds,
+                engine.rows,
+                f"the controller has stopped: {type(problem).__name__}: {problem}",
+            )
+            self.latest = event
+            self._add(event)
+            return
+        self._carry_out(engine, decision)
+
+    def _is_due(self, engine: Engine) -> bool:
+        """Glance at the counts: whether it is time to look."""
+        work, changed, excess = self._watch.glance(engine.trees, self._rows)
+        work += self._pushes * engine.stream_count * PUSH
+        self._rows = self._pushes = 0
+        streams = engine.stream_count
+        price = 1e-3 + 5e-4 * streams + _PLANNING.get(streams, _PLANNING_MORE)
+        interval = price / SHARE
+        self._work += work
+        self._budget = min(SAVED, self._budget + work / interval)
+        self._urgent |= changed
+        if self._work >= interval / 4:
+            self._wait = AT_ONCE
+        wait = self._wait if self._urgent else AT_REST
+        settled = math.isinf(self._follow_up) or engine.seconds >= self._follow_up
+        affordable = (
+            settled
+            and self._budget >= 1
+            and (self._work >= wait * interval or engine.seconds >= self._repaid)
+        )
+        owed = engine.seconds >= self._follow_up and self._work >= FOLLOW_UP * price
+        return (
+            (affordable or owed or excess >= price)
+            and engine.rows >= LEAST_ROWS
+            # Nothing is known about a stream that has not come: whatever one plans is guessed.
+            and engine.has_seen_all
+        )
+
+    def _look(self, engine: Engine) -> Decision:
+        # Planners take their time to load, and a start must be quick.
+        from penstock.planning.adaptation import NOT_YET, Memory, longest_window, look
+        from penstock.planning.calibrated import calibrated_costs
+        from penstock.planning.problem import Problem
+        from penstock.planning.smoothing import smoothed
+
+        engine.sweep()
+        now, pushes = engine.seconds, engine.pushes
+        before = self._last or (0.0, 0)
+        elapsed = now - before[0]
+        rate = (pushes - before[1]) / elapsed if elapsed > 0 else 0.0
+        fresh = engine.statistics(pushes=rate, brief=True)
+        if self._statistics is not None and self._window > 0:
+            weight = elapsed / (elapsed + SETTLING * self._window)
+            fresh = smoothed(self._statistics, fresh, weight)
+        if self.looks == 0:
+            self._costs = calibrated_costs()
+        problem = Problem(engine.query, fresh, self._costs, join=engine.options.join)
+        window = self._window = longest_window(problem)
+        decision, self._memory = look(
+            problem, engine.plan_with_orders, self.limits, self._memory or Memory(), now
+        )
+        self._statistics = fresh
+        self._last = (now, pushes)
+        self._work = 0.0
+        self._budget = max(0.0, self._budget - 1)
+        self._watch.reset()
+        self.looks += 1
+        self._urgent = False
+        self._wait = min(AT_REST, self._wait * PATIENCE)
+        self._repaid = math.inf
+        if decision.reason == NOT_YET:
+            self._repaid = now + decision.shortfall / (2 * decision.gain)
+        if decision.action == "migrate":
+            self._follow_up = now + window
+        elif now >= self._follow_up:
+            self._follow_up = math.inf
+        return decision
+
+    def _carry_out(self, engine: Engine, decision: Decision) -> None:
+        before = write(engine.plan)
+        if decision.action == "migrate":
+            engine.change_plan(decision.rival)
+            self.migrations += 1
+        numbers = {
+            name: value
+            for name, value in asdict(decision).items()
+            if isinstance(value, float) and name != "at"
+        }
+        event = PlanEvent(
+            decision.action,
+            before,
+            write(engine.plan),
+            decision.at,
+            engine.rows,
+            decision.reason,
+            None if decision.rival == decision.plan else decision.rival,
+            decision.exceeded,
+            numbers,
+        )
+        # To find once more that all is well is no news.
+        known = self.latest is not None and self.latest.exceeded == event.exceeded
+        if event.is_change or event.rival is not None or event.exceeded or not known:
+            self._add(event)
+        self.latest = event

@@ -1,0 +1,247 @@
+"""Statistics of a running engine: one immutable snapshot for the planners.
+
+Nothing is counted for this while data flows; the windows themselves are a sample of the streams,
+weighted by recency as the query weighs it.
+
+- *Rates*: living rows over the time since the oldest of them was born. On the arrival line time is
+  counted in arrivals. What fails the predicates on its stream alone is in no event-time window, so
+  rates are after these, and the share that passes is 1; windows on the arrival line keep such rows,
+  and there the share is counted.
+- *Selectivities*: the share of all pairs that match, from samples of both windows
+  (:mod:`penstock.engine.control.stream_sample`): with p(v) and q(v) the shares of the values of the
+  compared columns, an equality matches Σ p(v) q(v) of all pairs. Further comparisons are tried on a
+  smaller sample of pairs. Predicates that need their columns decoded (residuals) are left out, and
+  the planner says what it assumes.
+- *Observed* selectivities: a complete state has as many rows as its windows have combinations,
+  times this. They know about correlation, but look back over whole windows. So for states of three
+  and more streams they are told only while the pairs inside are at rest.
+- *Demand*: where feedback keeps rows of a state from being made, however many streams it covers,
+  the share that is made: what the state holds against what the cost model says it would hold.
+- *Sizes and widths*: as they are. *Distinct values* of key columns: estimated from the samples.
+- *Costs* per operation: :mod:`penstock.engine.control.observed_costs`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.control.pair_shares import compare_all
+from penstock.engine.control.stream_sample import StreamSample
+from penstock.engine.state.clock import Clock
+from penstock.engine.state.composite_state import CompositeState
+from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.tree.join_tree import JoinTree
+from penstock.plan.stream_set import StreamSet
+from penstock.planning.problem import Problem
+from penstock.planning.statistics import Statistics
+from penstock.planning.storage import KEY, LIFESPAN
+from penstock.planning.unit_costs import UnitCosts
+from penstock.query.expression import Column
+from penstock.query.join_graph import JoinGraph
+from penstock.values.wiring import Condition, Linking, Wiring
+
+Int64s = NDArray[np.int64]
+
+_LIVING = 1 << 11
+_PAIRS = 256
+AT_REST = 1.25
+"""Pairs whose recent rows match so many times more or less often than all rows are changing."""
+
+
+def observed_statistics(
+    graph: JoinGraph,
+    trees: Sequence[JoinTree],
+    wirings: Sequence[Wiring],
+    clock: Clock,
+    pushes: float = 0.0,
+    thin: bool = False,
+    costs: UnitCosts | None = None,
+    brief: bool = False,
+) -> Statistics:
+    """What the windows and states of an engine say about its streams.
+
+    ``pushes`` is how many there are per second, 0 if their fixed cost is to be left out. States
+    that are ``thin``, since probes were skipped, say nothing. ``brief`` leaves out distinct values,
+    which nobody needs where the selectivities of pairs are known. ``costs`` are passed on.
+    """
+    second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
+    rates: dict[str, float] = {}
+    sizes: dict[StreamSet, float] = {}
+    widths: dict[str, float] = {}
+    selectivities: dict[StreamSet, float] = {}
+    observed: dict[StreamSet, float] = {}
+    held: dict[StreamSet, float] = {}
+    moving: set[StreamSet] = set()
+    distinct: dict[tuple[str, str], float] = {}
+    for tree, wiring in zip(trees, wirings, strict=True):
+        samples = {alias: StreamSample(leaf) for alias, leaf in tree.leaves.items()}
+        for alias, leaf in tree.leaves.items():
+            sizes[leaf.streams] = len(leaf.rows)
+            selectivities[leaf.streams] = _passing(samples[alias])
+            if len(leaf.rows):
+                widths[alias] = _width(leaf)
+            if not leaf.stream.is_static:
+                rates[alias] = _rate(leaf, clock, second)
+            if not brief:
+                distinct.update(_distinct(samples[alias]))
+        aliases = list(tree.leaves)
+        for i, one in enumerate(aliases):
+            for other in aliases[i + 1 :]:
+                pair = StreamSet.of(one, other)
+                linking = wiring.between(StreamSet.of(one), StreamSet.of(other))
+                found = _selectivity(linking, samples[one], samples[other], tree.leaves, rates)
+                if found is None:
+                    continue
+                selectivities[pair], over_all = found
+                if not 1 / AT_REST <= _ratio(selectivities[pair], over_all) <= AT_REST:
+                    moving.add(pair)
+        if not thin:
+            held.update(_look_at_states(tree, clock, moving, sizes, observed))
+    demand = {}
+    if held:
+        demand = _demand(graph, Statistics(rates, selectivities, observed, sizes), held)
+    return Statistics(
+        rates, selectivities, observed, sizes, distinct, widths, demand, costs, pushes
+    )
+
+
+def _look_at_states(
+    tree: JoinTree,
+    clock: Clock,
+    moving: set[StreamSet],
+    sizes: dict[StreamSet, float],
+    observed: dict[StreamSet, float],
+) -> dict[StreamSet, float]:
+    """Fill in ``sizes`` and ``observed`` of complete states; the rows of those that feedback keeps
+    small."""
+    complete, held = tree.complete_states(), {}
+    for state in tree.states:
+        streams = state.streams
+        combinations = math.prod(float(len(tree.leaves[s].rows)) for s in streams)
+        if not combinations or state.missing is not None:
+            continue
+        living = _living(state, clock)
+        if streams in complete:
+            sizes[streams] = living
+            if not any(pair <= streams for pair in moving):
+                observed[streams] = min(1.0, living / combinations)
+        else:
+            held[streams] = living
+    return held
+
+
+def _demand(
+    graph: JoinGraph, statistics: Statistics, held: Mapping[StreamSet, float]
+) -> dict[StreamSet, float]:
+    """The share of each state that is made; nothing about states that should be empty anyway."""
+    shares = {}
+    for block in Problem(graph, statistics).blocks:
+        for streams, living in held.items():
+            if streams <= set(block.names):
+                expected = block.cardinality.size(block.mask_of(streams))
+                if expected >= 1:
+                    shares[streams] = min(1.0, living / expected)
+    return shares
+
+
+def _distinct(sample: StreamSample) -> Iterator[tuple[tuple[str, str], float]]:
+    """Different values of the columns of a stream that are compared with others."""
+    for position in range(sample.leaf.key_count):
+        column = sample.leaf.key_expression(position)
+        if isinstance(column, Column) and len(sample.all):
+            yield (column.stream, column.name), sample.distinct(position)
+
+
+def _passing(sample: StreamSample) -> float:
+    """The share of the rows in the window that pass the predicates on the stream alone."""
+    leaf = sample.leaf
+    flags = leaf.chosen_until(leaf.rows.head)
+    return 1.0 if flags is None or len(flags) == 0 else float(flags.mean())
+
+
+def _width(leaf: LeafWindow) -> float:
+    """Bytes of a row: its lifespan, its keys, its payload."""
+    fixed: int = sum(column.dtype.itemsize for column in leaf.payload.rings)
+    return LIFESPAN + KEY * leaf.key_count + fixed + leaf.payload.nbytes / len(leaf.rows)
+
+
+def _ratio(one: float, other: float) -> float:
+    return 1.0 if one == other else one / other if other else math.inf
+
+
+def _living(state: CompositeState, clock: Clock) -> float:
+    """Rows of a state that are alive: those that have died in between are cleared away in bulk."""
+    rows = state.rows
+    step = max(1, len(rows) // _LIVING)
+    sample = np.arange(rows.tail, rows.head, step, dtype=np.int64)
+    if len(sample) == 0:
+        return 0.0
+    births, deaths = state.lifespans(sample)
+    return len(rows) * float(((births <= deaths) & (deaths >= clock.now)).mean())
+
+
+def _rate(leaf: LeafWindow, clock: Clock, second: float) -> float:
+    """Rows per second since the oldest that is alive."""
+    rows = leaf.rows
+    if len(rows) == 0:
+        return 0.0
+    oldest = int(rows.births[rows.tail & rows.mask])
+    return len(rows) * second / max(clock.now - oldest, 1)
+
+
+def _selectivity(
+    linking: Linking,
+    left: StreamSample,
+    right: StreamSample,
+    leaves: dict[str, LeafWindow],
+    rates: Mapping[str, float],
+) -> tuple[float, float] | None:
+    """The share of pairs that match: with a recent row in them, and among all."""
+    if not linking.keys and not linking.conditions:
+        return None
+    if len(left.recent) == 0 or len(right.recent) == 0:
+        return None
+    share = over_all = 1.0
+    if linking.keys:
+        over_all = left.share_equal_to(right, linking.keys, leaves)
+        share = _mean(
+            left.share_equal_to(right, linking.keys, leaves, recent=True),
+            _new_pairs(left, right, rates),
+            left.share_equal_to(right, linking.keys, leaves, other_recent=True),
+            _new_pairs(right, left, rates),
+        )
+    if linking.conditions:
+        passing = _compared_share(linking.conditions, left, right)
+        share, over_all = share * passing, over_all * passing
+    return share, over_all
+
+
+def _new_pairs(left: StreamSample, right: StreamSample, rates: Mapping[str, float]) -> float:
+    """Pairs per second of a new row of ``left`` and any row of ``right``."""
+    return rates.get(left.leaf.stream.alias, 0.0) * len(right.leaf.rows)
+
+
+def _mean(one: float, weight: float, two: float, other_weight: float) -> float:
+    total = weight + other_weight
+    return (one * weight + two * other_weight) / total if total else (one + two) / 2
+
+
+def _compared_share(
+    conditions: tuple[Condition, ...], left: StreamSample, right: StreamSample
+) -> float:
+    mine, theirs = _thinned(left.all), _thinned(right.all)
+    good = np.ones((len(mine), len(theirs)), np.bool_)
+    for condition in conditions:
+        seen = condition.seen_from(left.leaf.streams)
+        one = left.leaf.rows.take(left.leaf.key_column(seen.left.position), mine)
+        two = right.leaf.rows.take(right.leaf.key_column(seen.right.position), theirs)
+        good &= compare_all(seen.operator, one, two)
+    return float(good.mean())
+
+
+def _thinned(rows: Int64s) -> Int64s:
+    return rows[:: max(1, len(rows) // _PAIRS)]

@@ -1,0 +1,123 @@
+"""Notice that streams change, from counts that are kept anyway.
+
+Every step of every probe order counts what came to it and what left it. Each predicate is decided
+in some step of any plan, so when a selectivity changes, it does so in some step: matches per probe
+and row of the input that is probed. Comparing counts takes microseconds, against milliseconds for
+statistics: it tells when a look is worth its cost, not what to do.
+
+The counts also say how much work the pushes were, and how much more than normal: *excess* is a
+cumulative sum (Page, Biometrika 1954) of the work per row beyond what it was at first, with some
+slack for chance. It goes up as long as a plan has become dear, and down to zero when it has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import is_not
+from typing import NamedTuple
+
+from penstock.engine.join.join_step import JoinStep
+from penstock.engine.tree.join_tree import JoinTree
+
+CHANGED = 1.5
+"""So many times more or fewer matches than before are news."""
+FEW = 50.0
+"""Matches that are added to both: what rests on fewer is no news."""
+CLUSTERED = 0.1
+"""What a match in a later step of a probe order counts: those that share a tuple come together."""
+PROBE = 10e-9
+MATCH = 30e-9
+ROW = 80e-9
+"""CPU seconds of a probe, a match, and a row that is taken in, about."""
+
+SLACK = 1.2
+"""Work per row that is so many times the normal one is still normal."""
+
+
+class Glance(NamedTuple):
+    """What the counts say."""
+
+    work: float
+    """CPU seconds since the last glance."""
+    changed: bool
+    """Whether selectivities have changed since :meth:`StepWatch.reset`."""
+    excess: float
+    """CPU seconds beyond the normal since then."""
+
+
+_Seen = tuple[float, float, int]
+"""Probes, matches and pairs of a step."""
+
+
+class StepWatch:
+    """Watches the steps of the trees of an engine."""
+
+    def __init__(self) -> None:
+        self._trees: list[JoinTree] = []
+        self._steps: list[tuple[JoinStep, float]] = []
+        """With what a match in it counts."""
+        self._before: list[tuple[int, int]] = []
+        self._normal: list[_Seen] | None = None
+        """From the first glance after :meth:`reset`."""
+        self._per_row = 0.0
+        """Work, from the same."""
+        self._excess = 0.0
+
+    def glance(self, trees: Sequence[JoinTree], rows: int) -> Glance:
+        """Compare, after ``rows`` more have come."""
+        work = rows * ROW
+        if len(trees) != len(self._trees) or any(map(is_not, trees, self._trees)):
+            self._begin(trees)
+            return Glance(work, False, 0.0)
+        before, self._before = self._before, self._counts()
+        seen: list[_Seen] = []
+        for (step, weight), (old_probes, old_matches), (probes, matches) in zip(
+            self._steps, before, self._before, strict=True
+        ):
+            probes, matches = probes - old_probes, matches - old_matches
+            work += probes * PROBE + matches * MATCH
+            seen.append((weight * probes, weight * matches, probes * len(step.target.rows)))
+        if self._normal is None:
+            self._normal = seen
+            self._per_row = work / rows if rows else 0.0
+            return Glance(work, False, 0.0)
+        self._excess = max(0.0, self._excess + work - SLACK * self._per_row * rows)
+        return Glance(work, any(map(_differ, seen, self._normal)), self._excess)
+
+    def reset(self) -> None:
+        """What the next glance sees is the new normal."""
+        self._normal = None
+        self._excess = 0.0
+
+    def _begin(self, trees: Sequence[JoinTree]) -> None:
+        self._trees = list(trees)
+        self._steps = [
+            (step, 1.0 if number == 0 else CLUSTERED)
+            for tree in trees
+            for operator in tree.operators
+            for steps in operator.steps
+            for number, (_, step) in enumerate(steps)
+        ]
+        self._before = self._counts()
+        self.reset()
+
+    def _counts(self) -> list[tuple[int, int]]:
+        return [(step.probes, step.matches) for step, _ in self._steps]
+
+
+def _differ(one: _Seen, other: _Seen) -> bool:
+    """Whether matches per pair differ.
+
+    The larger sample is brought down to the smaller one. The matches of one probe come together, so
+    they are worth no more than the probe.
+    """
+    first, second = one[2], other[2]
+    if not first or not second:
+        return False
+    weight = 1.0
+    for probes, matches, _ in (one, other):
+        if matches > probes:
+            weight = min(weight, probes / matches)
+    pairs = weight * min(first, second)
+    mine, theirs = FEW + one[1] * pairs / first, FEW + other[1] * pairs / second
+    return mine > CHANGED * theirs or theirs > CHANGED * mine

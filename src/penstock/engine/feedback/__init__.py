@@ -1,0 +1,1 @@
+"""Demand: guards, waiting rows, filters, the policy."""

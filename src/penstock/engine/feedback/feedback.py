@@ -1,0 +1,86 @@
+"""Feedback, as values: how it is given, and the messages that consumers send to producers.
+
+JIT (Yang and Papadias, ICDE 2008, section III) has a consumer tell its producer which sub-tuples
+nobody wants now (``suspend``), and when that has changed (``resume``). Here these messages are
+records that can be kept, printed and compared; the work that they stand for is done by
+:mod:`penstock.engine.feedback.guard`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from penstock.errors import OptionError
+from penstock.plan.stream_set import StreamSet
+
+Detection = Literal["index", "bloom"]
+Command = Literal["suspend", "resume"]
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """How consumers give feedback to producers.
+
+    ``detection``: whether a partner exists is looked up in a hash index (exact) or in a Bloom
+    filter (smaller; lets some rows through that nobody wants). ``level``: the largest number of
+    streams in a sub-tuple that is looked at; None for no limit. ``adaptive``: every guard that does
+    not pay for itself steps aside, and is tried again later. ``record``: keep the messages.
+    """
+
+    detection: Detection = "index"
+    level: int | None = None
+    adaptive: bool = True
+    record: bool = False
+
+    def __post_init__(self) -> None:
+        if self.detection not in ("index", "bloom"):
+            raise OptionError(f"detection={self.detection!r}: choose from 'index', 'bloom'")
+        if self.level is not None and (not isinstance(self.level, int) or self.level < 1):
+            raise OptionError(f"level={self.level!r} must be a whole number from 1 on, or None")
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, which :meth:`of` reads."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, option: Any) -> Feedback | None:
+        """The meaning of the option ``feedback``; None if there is none."""
+        if isinstance(option, Feedback):
+            return option
+        if isinstance(option, Mapping):
+            return cls(**option)
+        if option is None or option == "off":
+            return None
+        if option == "jit":
+            return cls()
+        if option == "bloom":
+            return cls(detection="bloom")
+        raise OptionError(
+            f"feedback={option!r} does not exist; choose from: 'off', 'jit', 'bloom', "
+            "or give a Feedback"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What the join over ``consumer`` tells those who make ``component`` for it.
+
+    ``values`` are encoded values of the columns on which the component is compared with
+    ``opposite``; no columns stand for the empty sub-tuple ∅: nothing at all is wanted.
+    """
+
+    command: Command
+    consumer: StreamSet
+    component: StreamSet
+    opposite: StreamSet
+    columns: tuple[str, ...]
+    values: tuple[tuple[int, ...], ...]
+
+    def __str__(self) -> str:
+        what = ", ".join(
+            "{" + ", ".join(f"{c}={v}" for c, v in zip(self.columns, each, strict=True)) + "}"
+            for each in self.values
+        )
+        return f"({self.consumer}) {self.command} {self.component} {what or '∅'}"

@@ -1,0 +1,117 @@
+"""Rows that wait for demand: the blacklist of JIT (section IV.B), indexed by what they wait for.
+
+A waiting row is a composite that has not been handed to its join. When partners of its key turn up,
+all rows of that key are claimed at once and handed over. A claimed row stays in its chain until the
+ring is packed, so a flag keeps it from being claimed twice; a failed push takes its claims back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.state.composite_state import CompositeState
+from penstock.engine.state.leaf_window import LeafWindow, Lull
+from penstock.engine.state.rows import HashIndex, probe_keys
+from penstock.kernels import demand
+from penstock.plan.stream_set import StreamSet
+from penstock.values.wiring import KeyColumn
+
+Int64s = NDArray[np.int64]
+
+
+class Waiting(CompositeState):
+    """Composites over ``streams`` that wait for a partner with their value of ``keys``."""
+
+    def __init__(
+        self,
+        streams: StreamSet,
+        leaves: Mapping[str, LeafWindow],
+        keys: tuple[KeyColumn, ...],
+    ) -> None:
+        """Without ``keys``, for any partner at all."""
+        super().__init__(streams, leaves)
+        self._claimed = self.rows.add_column(np.bool_)
+        self._index: HashIndex | None = self.index_on(keys) if keys else None
+        self._ratio = 1.0
+        self._log: list[Int64s] = []
+        """What was claimed since the last commit."""
+
+    def open(self) -> None:
+        """From now on, somebody may wait: nothing has to be done for that."""
+
+    def put(self, ids: Mapping[str, Int64s]) -> None:
+        """These wait from now on."""
+        start, count = self.rows.head, len(next(iter(ids.values())))
+        self.append_ids(ids)
+        self.rows.put(self._claimed, start, np.zeros(count, np.bool_))
+
+    def claim(self, keys: Int64s) -> dict[str, Int64s] | None:
+        """Hand over all that wait for one of ``keys``, or (without keys) all."""
+        rows = self.rows
+        if rows.head == rows.low:
+            return None
+        if self._index is None:
+            found = np.arange(rows.low, rows.head, dtype=np.int64)
+        else:
+            at, found = probe_keys(keys, rows, self._index, rows.head, len(keys) * self._ratio)
+            self._ratio = 0.5 * self._ratio + 0.5 * len(at) / len(keys)
+        return self._hand_over(found)
+
+    def claim_all(self) -> dict[str, Int64s] | None:
+        """Hand over all that wait."""
+        return self._hand_over(np.arange(self.rows.tail, self.rows.head, dtype=np.int64))
+
+    def _hand_over(self, found: Int64s) -> dict[str, Int64s] | None:
+        if len(found) == 0:
+            return None
+        mine = np.empty(len(found) + 1, np.int64)
+        count = demand.claim(self.rows.columns[self._claimed], self.rows.mask, found, mine)
+        if count == 0:
+            return None
+        self._log.append(mine[:count])
+        return self.resolve(mine[:count])
+
+    def holds(self, keys: Int64s) -> NDArray[np.bool_]:
+        """For which of ``keys`` somebody waits already: the MNS buffer, read."""
+        if self._index is None:
+            return np.full(len(keys), self.asleep > 0)
+        at, found = probe_keys(keys, self.rows, self._index, self.rows.head, len(keys))
+        held = np.zeros(len(keys), np.bool_)
+        held[at[~self.rows.take(self._claimed, found)]] = True
+        return held
+
+    @property
+    def asleep(self) -> int:
+        """How many wait, those that have died but were not cleared away yet included."""
+        living = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
+        return int(len(living) - self.rows.take(self._claimed, living).sum())
+
+    def sleepers(self) -> dict[str, Int64s]:
+        """All who wait."""
+        living = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
+        return self.resolve(living[~self.rows.take(self._claimed, living)])
+
+    def clear(self) -> None:
+        """Nobody waits any more."""
+        self.rows.advance(self.rows.head)
+        self.rows.fit()
+
+    def commit(self) -> None:
+        """What was claimed is gone for good."""
+        self._log.clear()
+
+    def undo_claims(self) -> None:
+        """Go back to the last commit."""
+        claimed = self.rows.columns[self._claimed]
+        for rows in self._log:
+            claimed[rows & self.rows.mask] = False
+        self._log.clear()
+
+    def _are_wanted(
+        self, living: Int64s, before: int, lull: Lull | None = None
+    ) -> NDArray[np.bool_]:
+        claimed: NDArray[np.bool_] = self.rows.take(self._claimed, living)
+        return super()._are_wanted(living, before, lull) & ~claimed

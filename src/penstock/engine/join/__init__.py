@@ -1,0 +1,1 @@
+"""Join operators: their steps and orders."""

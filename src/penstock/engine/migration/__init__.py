@@ -1,0 +1,1 @@
+"""Another plan while the query runs."""

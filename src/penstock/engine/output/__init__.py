@@ -1,0 +1,1 @@
+"""What is above the joins: projection, difference, aggregates."""

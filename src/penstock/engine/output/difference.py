@@ -1,0 +1,305 @@
+"""Set difference: results of the first block with no partner alive in a later one (JISC 4.7).
+
+A result *r* is in the answer if no equal result *s* of a later block is alive at *r*'s birth, and
+it dies just before the first equal *s* that is born after it, or at its own death. With lifespans
+both questions are probes: the first one with *r* as the point ``[birth, birth]``, the second one
+with *s* as a point inside ``[r.birth + 1, r.death]``.
+
+When is the answer to the first question known? The paper's tuples come in order. Here an *s* may
+arrive after the *r* that it removes, so under a declared lateness *r* waits until the watermark
+has passed its birth: nobody who was alive then can still arrive. A *s* is kept until the watermark
+has passed its death; an *r* that is undecided was born at or after the watermark, so no *s* that
+matters is gone. NULL equals nothing: an *s* with a NULL is not stored, an *r* with one stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.engine.output.projection import Projection
+from penstock.engine.state.clock import Clock
+from penstock.engine.state.composite_state import renumber
+from penstock.engine.state.composites import Composites, concatenate, none_of
+from penstock.engine.state.rows import BIRTH, DEATH, Rows, probe_all
+from penstock.engine.tree.join_tree import JoinTree
+from penstock.kernels import pairs, ring
+from penstock.kernels.lifespan import FOREVER
+from penstock.query.join_graph import Emission, JoinGraph
+from penstock.values.interner import Interner
+from penstock.values.key_encoding import encoder_for
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class _Removers:
+    """The living results of one later block: what they equal, and how long."""
+
+    def __init__(self, block: JoinGraph, tree: JoinTree, width: int, by_rows: bool) -> None:
+        self.tree = tree
+        self.rows = Rows()
+        self.by_rows = by_rows
+        self.project = Projection([item.expression for item in block.select], tree.leaves)
+        self._ids = {alias: self.rows.add_column(np.int64) for alias in tree.leaves}
+        self.values = [self.rows.add_column(np.int64) for _ in range(width)]
+        self.index = self.rows.add_index()
+
+    def append(self, new: Composites, values: list[Int64s]) -> None:
+        rows, start = self.rows, self.rows.head
+        rows.reserve(len(new))
+        rows.put(BIRTH, start, new.births)
+        rows.put(DEATH, start, new.deaths)
+        for alias, column in self._ids.items():
+            rows.put(column, start, new.ids[alias])
+        for column, each in zip(self.values, values, strict=True):
+            rows.put(column, start, each)
+        hashes = _hash(values)
+        rows.head = start + len(new)
+        rows.insert(self.index, start, hashes)
+
+    def partners(
+        self, values: list[Int64s], births: Int64s, deaths: Int64s, as_points: bool
+    ) -> tuple[Int64s, Int64s]:
+        """Who equals whom while both live: positions in the batch, births of the partners.
+
+        ``as_points`` takes the stored results at their birth only.
+        """
+        rows, index = self.rows, self.index
+        at, row, _, _ = probe_all(
+            _hash(values),
+            births,
+            deaths,
+            rows,
+            index,
+            rows.head,
+            len(births),
+            BIRTH if as_points else DEATH,
+        )
+        keep = np.ones(len(at), np.bool_)
+        for column, each in zip(self.values, values, strict=True):
+            keep &= ring.pick(each, at) == rows.take(column, row)
+        return at[keep], rows.take(BIRTH, row[keep])
+
+    def present(self) -> Composites:
+        """All stored results."""
+        living = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
+        return Composites(
+            {alias: self.rows.take(column, living) for alias, column in self._ids.items()},
+            self.rows.take(BIRTH, living),
+            self.rows.take(DEATH, living),
+        )
+
+    def refresh(self) -> None:
+        """On the arrival line: bring deaths down to what is known by now."""
+        if self.by_rows and len(self.rows):
+            present = self.present()
+            present.deaths[:] = FOREVER
+            self.tree.shorten(present)
+            self.rows.put(DEATH, self.rows.tail, present.deaths)
+
+    def expire(self, before: int) -> None:
+        rows = self.rows
+        rows.expire(before)
+        if rows.is_worth_a_check():
+            rows.pack(ring.alive_rows(rows.deaths, rows.mask, rows.tail, rows.head, before))
+        rows.fit()
+
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
+        renumber(self.rows, self._ids[alias], mapping, first)
+
+
+class Difference:
+    """Decides which results of the first block leave, and when."""
+
+    def __init__(
+        self,
+        graph: JoinGraph,
+        tree: JoinTree,
+        minus: Sequence[tuple[JoinGraph, JoinTree]],
+    ) -> None:
+        self._emission: Emission = graph.emission
+        self._by_rows = graph.by_rows
+        self._tree = tree
+        types = [item.expression.type for item in graph.select]
+        self._encoders = [encoder_for(type_) for type_ in types]
+        self._interners = [Interner() if e.needs_interner else None for e in self._encoders]
+        self._project = Projection([item.expression for item in graph.select], tree.leaves)
+        self._removers = [
+            _Removers(block, each, len(types), graph.by_rows) for block, each in minus
+        ]
+        self._streams = tuple(tree.leaves)
+        self._held = none_of(self._streams)
+        self._decided = np.empty(0, np.bool_)
+        self._staged: tuple[Composites, Bools] | None = None
+        self._marks: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def held(self) -> tuple[Composites, Bools]:
+        """The results that wait or live, and which of them are decided."""
+        return self._held, self._decided
+
+    def load(self, held: Composites, decided: Bools, removing: Sequence[Composites]) -> None:
+        """Take in, after a restart, what :attr:`held` was and the living results to subtract."""
+        self._held, self._decided = held, decided
+        self._store(removing)
+
+    @property
+    def nbytes(self) -> int:
+        held = 8 * (2 + len(self._streams)) * len(self._held)
+        interned = sum(i.nbytes for i in self._interners if i is not None)
+        return held + interned + sum(r.rows.nbytes for r in self._removers)
+
+    def stage(
+        self, new: Composites, removing: Sequence[Composites], clock: Clock
+    ) -> tuple[Composites, Int64s]:
+        """Results that leave now, and the instants by which they are ordered."""
+        self._marks = [r.rows.head for r in self._removers]
+        self._store(removing)
+        held = concatenate([self._held, new]) if len(self._held) else new
+        decided = np.concatenate([self._decided, np.zeros(len(new), np.bool_)])
+        if self._by_rows and self._emission != "istream":
+            held = Composites(held.ids, held.births, held.deaths.copy())
+            self._tree.shorten(held)
+        if self._emission == "rstream":
+            return self._snapshot(held, clock)
+        held, decided, fresh = self._decide(held, decided, clock)
+        if self._emission == "istream":
+            leaving = held.pick(np.flatnonzero(fresh))
+            stay = ~decided
+            self._staged = (held.pick(np.flatnonzero(stay)), decided[stay])
+            return leaving, leaving.births
+        # An instant is over when it is settled: `settled` itself is, under a declared lateness;
+        # without one, `now` still goes on.
+        over = clock.settled + 1 if clock.strict else clock.now
+        deaths = self._deaths(held)
+        gone = decided & (deaths < over)
+        leaving = held.pick(np.flatnonzero(gone))
+        self._staged = (held.pick(np.flatnonzero(~gone)), decided[~gone])
+        return leaving, deaths[gone]
+
+    def _snapshot(self, held: Composites, clock: Clock) -> tuple[Composites, Int64s]:
+        """RSTREAM: what is in the answer now, by all that is known. Nothing is ever decided."""
+        stay = ~self._has_partner(held) & (self._deaths(held) >= clock.now)
+        living = held.pick(np.flatnonzero(stay))
+        self._staged = (living, np.zeros(len(living), np.bool_))
+        return living, living.births
+
+    def _store(self, removing: Sequence[Composites]) -> None:
+        for remover, composites in zip(self._removers, removing, strict=True):
+            remover.refresh()
+            values, valid = self._encode(remover.project(composites))
+            if valid is not None and not valid.all():
+                positions = np.flatnonzero(valid)
+                composites = composites.pick(positions)
+                values = [ring.pick(each, positions) for each in values]
+            if len(composites):
+                remover.append(composites, values)
+
+    def _decide(
+        self, held: Composites, decided: Bools, clock: Clock
+    ) -> tuple[Composites, Bools, Bools]:
+        """Drop those with a partner at birth whose birth is settled; mark the others decided."""
+        ripe = ~decided & (held.births <= clock.settled)
+        if not clock.strict:
+            ripe = ~decided
+        fresh = np.zeros(len(held), np.bool_)
+        positions = np.flatnonzero(ripe)
+        if len(positions) == 0:
+            return held, decided, fresh
+        removed = self._has_partner(held.pick(positions))
+        decided = decided.copy()
+        decided[positions] = True
+        fresh[positions] = ~removed
+        stay = np.ones(len(held), np.bool_)
+        stay[positions[removed]] = False
+        if stay.all():
+            return held, decided, fresh
+        return held.pick(np.flatnonzero(stay)), decided[stay], fresh[stay]
+
+    def _has_partner(self, results: Composites) -> Bools:
+        """Whether an equal result of a later block is alive at the birth of each."""
+        found = np.zeros(len(results), np.bool_)
+        values, valid = self._encode(self._project(results))
+        for remover in self._removers:
+            at, _ = remover.partners(values, results.births, results.births, as_points=False)
+            found[at] = True
+        return found if valid is None else found & valid
+
+    def _deaths(self, results: Composites) -> Int64s:
+        """Own death, or just before the first partner born later."""
+        deaths = results.deaths.copy()
+        values, valid = self._encode(self._project(results))
+        for remover in self._removers:
+            later = np.minimum(results.births, np.iinfo(np.int64).max - 1) + 1
+            at, births = remover.partners(values, later, results.deaths, as_points=True)
+            if valid is not None:
+                keep = valid[at]
+                at, births = at[keep], births[keep]
+            np.minimum.at(deaths, at, births - 1)
+        return deaths
+
+    def _encode(self, columns: list[pa.Array]) -> tuple[list[Int64s], Bools | None]:
+        values: list[Int64s] = []
+        valid: Bools | None = None
+        for array, encoder, interner in zip(columns, self._encoders, self._interners, strict=True):
+            each, present = encoder.encode(array, interner)
+            values.append(np.ascontiguousarray(each))
+            if present is not None:
+                valid = present if valid is None else valid & present
+        return values, valid
+
+    def commit(self, watermark: int) -> None:
+        assert self._staged is not None
+        self._held, self._decided = self._staged
+        self._staged = None
+        self._marks = []
+        for remover in self._removers:
+            remover.expire(watermark)
+        self._sweep()
+
+    def rollback(self) -> None:
+        """Take back what :meth:`stage` stored, if it came that far."""
+        self._staged = None
+        for remover, mark in zip(self._removers, self._marks, strict=False):
+            remover.rows.truncate(mark)
+        self._marks = []
+
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
+        for remover in self._removers:
+            if alias in remover.tree.leaves:
+                remover.renumber(alias, mapping, first)
+        if alias in self._held.ids:
+            ids = dict(self._held.ids)
+            ids[alias] = mapping[ids[alias] - first]
+            self._held = Composites(ids, self._held.births, self._held.deaths)
+
+    def _sweep(self) -> None:
+        """Forget interned values that no stored result has."""
+        for position, interner in enumerate(self._interners):
+            if interner is None:
+                continue
+            living = sum(len(r.rows) for r in self._removers)
+            if len(interner) > 2 * living + 1024:
+                kept = [
+                    r.rows.take(
+                        r.values[position], np.arange(r.rows.tail, r.rows.head, dtype=np.int64)
+                    )
+                    for r in self._removers
+                ]
+                interner.sweep(np.concatenate(kept))
+
+
+def _hash(values: list[Int64s]) -> Int64s:
+    count = len(values[0])
+    hashes = np.zeros(count, np.int64)
+    everyone = np.arange(count, dtype=np.int64)
+    for each in values:
+        pairs.mix_into(hashes, each, -1, everyone)
+    return hashes

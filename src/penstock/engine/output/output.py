@@ -1,0 +1,270 @@
+"""What leaves, and when: the top of every query.
+
+One of four tops sits above the join: ISTREAM (results leave as they are born), DSTREAM and RSTREAM
+(results are held), set difference, or aggregates. All follow one protocol, which makes a failed
+push harmless: ``stage`` computes what leaves and the state after it, ``commit`` makes that state
+the present one, ``rollback`` forgets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.engine.compiled.plain_answer import PlainAnswer
+from penstock.engine.output.difference import Difference
+from penstock.engine.output.held_results import HeldResults
+from penstock.engine.output.projection import Projection
+from penstock.engine.state.clock import Clock
+from penstock.engine.state.composites import Composites
+from penstock.engine.tree.join_tree import JoinTree
+from penstock.errors import InvariantBroken
+from penstock.kernels import ring
+from penstock.query.join_graph import JoinGraph
+
+Int64s = NDArray[np.int64]
+
+
+class Output(Protocol):
+    """The top of a query."""
+
+    needs_history: bool
+    """Whether it has to know all living results after a restart."""
+    keeps: bool
+    """Whether it keeps results, or what is made of them, beyond the push."""
+    plainly: PlainAnswer | None
+    """What makes the answer of a push out of its results alone, if that is simple."""
+
+    def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
+        """The rows that leave, given the new results of each block.
+
+        If the columns of :attr:`plainly` have been filled already with so many results, these are
+        all, and are not given.
+        """
+
+    def load(self, results: Sequence[Composites], clock: Clock) -> None:
+        """Take in all living results after a restart; nothing leaves."""
+
+    def commit(self, watermark: int) -> None: ...
+
+    def rollback(self) -> None: ...
+
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+def output_for(graph: JoinGraph, trees: Sequence[JoinTree]) -> Output:
+    """The top that ``graph`` asks for."""
+    if graph.is_grouped:
+        return GroupedOutput(graph, trees[0])
+    if graph.minus:
+        return DifferenceOutput(graph, trees)
+    if graph.emission == "istream":
+        return BornOutput(graph, trees[0])
+    return HeldOutput(graph, trees[0])
+
+
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """No rows of ``schema``, whatever its types (pyarrow's own cannot do unions)."""
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+class _Table:
+    """Makes the answer's table of composites, in a given order."""
+
+    def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
+        self._schema = graph.schema
+        self._empty = empty_table(self._schema)
+        self._project = Projection([item.expression for item in graph.select], tree.leaves)
+        self.plainly = PlainAnswer.of(graph, tree.leaves)
+
+    def __call__(self, results: Composites, instants: Int64s) -> pa.Table:
+        if len(results) == 0:
+            return self._empty
+        if self.plainly and results.table is not None and instants is results.births:
+            table = self.plainly(results.table, list(results.ids))
+            if table is not None:
+                return table
+        order = ring.order_of(instants)
+        if order is not None:
+            results = Composites.undated(results.ids).pick(order)
+        return pa.Table.from_arrays(self._project(results), schema=self._schema)
+
+
+class BornOutput:
+    """ISTREAM of a join: nothing to remember."""
+
+    needs_history = False
+    keeps = False
+
+    def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
+        self._table = _Table(graph, tree)
+        self.plainly = self._table.plainly
+
+    def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
+        if filled:
+            assert self.plainly is not None
+            return self.plainly.table(filled)
+        return self._table(results[0], results[0].births)
+
+    def load(self, results: Sequence[Composites], clock: Clock) -> None:
+        pass
+
+    def commit(self, watermark: int) -> None:
+        pass
+
+    def rollback(self) -> None:
+        pass
+
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
+        pass
+
+    @property
+    def nbytes(self) -> int:
+        return 0
+
+
+class HeldOutput:
+    """DSTREAM and RSTREAM of a join."""
+
+    needs_history = True
+    keeps = True
+    plainly: PlainAnswer | None = None
+
+    def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
+        self._table = _Table(graph, tree)
+        self._at_death = graph.emission == "dstream"
+        self._shorten = tree.shorten if graph.by_rows else None
+        self._held = HeldResults(tuple(tree.leaves))
+
+    def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
+        self._held.begin(results[0], self._shorten)
+        dead = self._held.take_dead(clock.now)
+        if self._at_death:
+            return self._table(dead, dead.deaths)
+        living = self._held.all()
+        return self._table(living, living.births)
+
+    def load(self, results: Sequence[Composites], clock: Clock) -> None:
+        self._held.begin(results[0], self._shorten)
+        self._held.take_dead(clock.now)
+        self._held.commit()
+
+    def commit(self, watermark: int) -> None:
+        self._held.commit()
+
+    def rollback(self) -> None:
+        self._held.rollback()
+
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
+        self._held.renumber(alias, mapping, first)
+
+    @property
+    def nbytes(self) -> int:
+        return self._held.nbytes
+
+
+class DifferenceOutput:
+    """EXCEPT."""
+
+    needs_history = True
+    keeps = True
+    plainly: PlainAnswer | None = None
+
+    def __init__(self, graph: JoinGraph, trees: Sequence[JoinTree]) -> None:
+        self._table = _Table(graph, trees[0])
+        self.difference = Difference(
+            graph, trees[0], list(zip(graph.minus, trees[1:], strict=True))
+        )
+
+    def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
+        leaving, instants = self.difference.stage(results[0], results[1:], clock)
+        return self._table(leaving, instants)
+
+    def load(self, results: Sequence[Composites], clock: Clock) -> None:
+        raise InvariantBroken("set difference is loaded from what the checkpoint says was held")
+
+    def commit(self, watermark: int) -> None:
+        self.difference.commit(watermark)
+
+    def rollback(self) -> None:
+        self.difference.rollback()
+
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
+        self.difference.renumber(alias, mapping, first)
+
+    @property
+    def nbytes(self) -> int:
+        return self.difference.nbytes
+
+
+class GroupedOutput:
+    """GROUP BY."""
+
+    needs_history = True
+    keeps = True
+    plainly: PlainAnswer | None = None
+
+    def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
+        self._by_rows = graph.by_rows
+        self._tree = tree
+        from penstock.engine.output.aggregation import Aggregation
+
+        self._aggregation = Aggregation(graph)
+        self._groups = Projection(graph.group_by, tree.leaves)
+        arguments = [a.argument for a in graph.aggregates]
+        self._arguments = Projection([a for a in arguments if a is not None], tree.leaves)
+        self._counts_rows = [argument is None for argument in arguments]
+
+    def _columns(self, results: Composites) -> tuple[list[pa.Array], list[pa.Array | None]]:
+        given = iter(self._arguments(results))
+        arguments = [None if counts else next(given) for counts in self._counts_rows]
+        return self._groups(results), arguments
+
+    def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
+        if self._by_rows:
+            self._aggregation.shorten(self._refresh)
+        groups, arguments = self._columns(results[0])
+        return self._aggregation.stage(
+            groups,
+            arguments,
+            results[0].births,
+            results[0].deaths,
+            dict(results[0].ids),
+            clock.settled,
+            clock.now,
+        )
+
+    def load(self, results: Sequence[Composites], clock: Clock) -> None:
+        groups, arguments = self._columns(results[0])
+        self._aggregation.load(
+            groups,
+            arguments,
+            results[0].births,
+            results[0].deaths,
+            dict(results[0].ids),
+            clock.settled,
+        )
+
+    def _refresh(self, ids: dict[str, Int64s], deaths: Int64s) -> None:
+        self._tree.shorten(Composites(ids, deaths, deaths))
+
+    def commit(self, watermark: int) -> None:
+        self._aggregation.commit()
+
+    def rollback(self) -> None:
+        self._aggregation.rollback()
+
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
+        if self._by_rows:
+            self._aggregation.renumber(alias, mapping, first)
+
+    @property
+    def nbytes(self) -> int:
+        return self._aggregation.nbytes

@@ -1,0 +1,1 @@
+"""One push: how rows come in."""

@@ -1,0 +1,411 @@
+"""Intake: from the batches of a push to rows on the time line.
+
+Everything that can be wrong with a push is found here, before anything has changed: unknown
+streams, missing columns, other types. Then late rows and rows with no time are set aside and
+counted, and the rest is put in order: by event time, or on the arrival line by the column
+``arrival`` if there is one, with consecutive places over all sources (docs/notes/answers.md).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.engine.push.plain_batch import PlainBatches, plain_width
+from penstock.engine.state.arrival import PlainColumns, SourceRows
+from penstock.errors import InputError
+from penstock.kernels import ring
+from penstock.kernels.lifespan import BEGINNING
+from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
+
+Int64s = NDArray[np.int64]
+Batch: TypeAlias = Any
+"""A pyarrow Table or RecordBatch."""
+
+FARTHEST = 2**62
+"""No event time, in ticks, is farther from zero than this."""
+
+
+@dataclass(slots=True)
+class Batches:
+    """A push, taken in: rows by source, and what was set aside."""
+
+    rows: dict[str, SourceRows]
+    newest: dict[str, int]
+    """The newest event time of each source that had a row on time."""
+    late: dict[str, int]
+    null_time: dict[str, int]
+    seen: dict[str, int]
+    places: int
+    """How many places of the arrival line were used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the query needs of one source."""
+
+    name: str
+    schema: pa.Schema
+    event_time: str | None
+    columns: tuple[str, ...]
+    is_static: bool
+
+
+class Reader(Protocol):
+    """Who takes rows of a source in."""
+
+    stream: Stream
+    needed: tuple[str, ...]
+    """The columns that it reads."""
+
+    is_plain: bool
+    """Whether their addresses will do."""
+
+
+class Intake:
+    """Takes in the batches of a query's sources."""
+
+    def __init__(self, graph: JoinGraph, readers: Sequence[Reader]) -> None:
+        self._by_rows = graph.by_rows
+        self._unit = graph.time_unit
+        self._ticks = graph.ticks_per_millisecond
+        self._layouts: dict[str, tuple[pa.Schema, list[tuple[str, int, pa.DataType | None]]]] = {}
+        self._plain: dict[str, tuple[pa.Schema, PlainBatches | None]] = {}
+        self._readers: dict[str, list[Reader]] = {}
+        for reader in readers:
+            self._readers.setdefault(reader.stream.source, []).append(reader)
+        self.sources = {name: _source_of(name, each) for name, each in self._readers.items()}
+
+    def take(
+        self, batches: Mapping[str, Batch], watermark: int | None, place: int, statics_open: bool
+    ) -> Batches:
+        """Check, decode, set aside and order.
+
+        ``watermark`` decides who is late, ``place`` is the next free place of the arrival line,
+        and ``statics_open`` tells whether static relations may still be loaded.
+        """
+        if not isinstance(batches, Mapping):
+            raise InputError(
+                f"push takes a dict of stream name to batch, not {type(batches).__name__}"
+            )
+        taken = Batches({}, {}, {}, {}, {}, 0)
+        found: dict[str, tuple[Source, Batch]] = {}
+        for name, batch in batches.items():
+            source = self.sources.get(name)
+            if source is None:
+                raise self._unknown(name)
+            found[name] = (source, _as_batch(name, batch))
+        ordered = [found[name] for name in self.sources if name in found]
+        for source, batch in ordered:
+            taken.seen[source.name] = len(batch)
+            if source.is_static and len(batch) and not statics_open:
+                raise InputError(
+                    f"the static relation {source.name} is loaded before or together with the "
+                    "first stream tuples; it cannot change while the query runs"
+                )
+        if self._by_rows:
+            self._by_arrival(ordered, place, taken)
+        else:
+            for source, batch in ordered:
+                self._by_event_time(source, batch, watermark, taken)
+        return taken
+
+    def _by_event_time(
+        self, source: Source, batch: Batch, watermark: int | None, taken: Batches
+    ) -> None:
+        plain = self._plainly(source, batch, watermark)
+        if plain is not None:
+            taken.newest[source.name] = plain.births.item(-1)
+            taken.rows[source.name] = plain
+            return
+        columns = self._columns(source, batch)
+        if source.is_static:
+            taken.rows[source.name] = _static(columns, len(batch))
+            return
+        times, keep, (lowest, _, rising) = self._times(source, columns, taken)
+        order = None
+        if keep is not None or (watermark is not None and lowest < watermark):
+            on_time = np.ones(len(times), np.bool_) if watermark is None else times >= watermark
+            if keep is not None:
+                on_time |= ~keep
+            late = len(times) - int(np.count_nonzero(on_time))
+            if late:
+                taken.late[source.name] = late
+            if keep is not None:
+                on_time &= keep
+            order = np.flatnonzero(on_time)
+            times = times[order]
+        if not rising:
+            by_time = np.argsort(times, kind="stable")
+            times = times[by_time]
+            order = by_time if order is None else order[by_time]
+        if len(times):
+            taken.newest[source.name] = int(times[-1])
+        taken.rows[source.name] = SourceRows(times, _arranged(columns, order))
+
+    def _plainly(self, source: Source, batch: Batch, watermark: int | None) -> SourceRows | None:
+        """The rows of a batch that is plain, if there are any."""
+        if not len(batch) or not all(reader.is_plain for reader in self._readers[source.name]):
+            return None
+        if isinstance(batch, pa.Table):
+            parts = batch.to_batches()
+            if len(parts) > 1:
+                return None
+            (batch,) = parts
+        plain = self.plain_batches(source, batch)
+        found = None if plain is None else plain.look(batch, watermark)
+        return None if found is None else SourceRows(found[0], {}, PlainColumns(found[1], batch))
+
+    def plain_batches(self, source: Source, batch: pa.RecordBatch) -> PlainBatches | None:
+        """Who looks whether batches like this one are plain, unless none can be."""
+        known = self._plain.get(source.name)
+        if known is None or not (known[0] is batch.schema or known[0].equals(batch.schema)):
+            known = (batch.schema, self._plain_batches(source, batch))
+            self._plain[source.name] = known
+        return known[1]
+
+    def _plain_batches(self, source: Source, batch: Batch) -> PlainBatches | None:
+        time = source.event_time
+        for name, _, cast_to in self._layout(source, batch):
+            type_ = source.schema.field(name).type
+            if cast_to is not None or plain_width(type_) is None:
+                return None
+        if time is None:
+            return None
+        unit = source.schema.field(time).type
+        if unit == pa.int64():
+            ticks = self._ticks
+        elif pa.types.is_timestamp(unit) and unit.unit == self._unit:
+            ticks = 1
+        else:
+            return None
+        return PlainBatches(batch.schema, source.columns, time, ticks, FARTHEST)
+
+    def _by_arrival(self, ordered: list[tuple[Source, Batch]], place: int, taken: Batches) -> None:
+        moving = [(s, b) for s, b in ordered if not s.is_static and len(b)]
+        with_arrival = [ARRIVAL in b.schema.names for _, b in moving]
+        if any(with_arrival) and not all(with_arrival):
+            lacking = next(
+                s.name for (s, _), has in zip(moving, with_arrival, strict=True) if not has
+            )
+            raise InputError(
+                f"the batch of {lacking} has no column {ARRIVAL!r}, but others of this push do: "
+                "give it to all or to none"
+            )
+        kinds: set[str] = set()
+        sort_keys: list[Int64s] = []
+        kept: list[tuple[Source, dict[str, pa.Array], Int64s | None]] = []
+        for source, batch in ordered:
+            columns = self._columns(source, batch)
+            if source.is_static:
+                taken.rows[source.name] = _static(columns, len(batch))
+                continue
+            if len(batch) == 0:
+                continue
+            if any(with_arrival):
+                keys, kind = _arrival_numbers(source, batch)
+                kinds.add(kind)
+                if len(kinds) > 1:
+                    raise InputError(
+                        f"column {ARRIVAL!r} holds integers in one batch and timestamps in another"
+                    )
+                keep = None
+            else:
+                keys, keep, _ = self._times(source, columns, taken)
+            order = None if keep is None else np.flatnonzero(keep)
+            sort_keys.append(keys if order is None else keys[order])
+            kept.append((source, columns, order))
+        if not kept:
+            return
+        everyone = np.concatenate(sort_keys)
+        ranks = np.empty(len(everyone), np.int64)
+        ranks[np.argsort(everyone, kind="stable")] = np.arange(len(everyone))
+        start = 0
+        for (source, columns, order), keys in zip(kept, sort_keys, strict=True):
+            births = ranks[start : start + len(keys)] + place
+            start += len(keys)
+            if not ring.is_sorted(births):
+                by_place = np.argsort(births)
+                births = births[by_place]
+                order = by_place if order is None else order[by_place]
+            taken.rows[source.name] = SourceRows(births, _arranged(columns, order))
+            if len(births):
+                taken.newest[source.name] = int(births[-1])
+        taken.places = len(everyone)
+
+    def _times(
+        self, source: Source, columns: Mapping[str, pa.Array], taken: Batches
+    ) -> tuple[Int64s, NDArray[np.bool_] | None, tuple[int, int, bool]]:
+        """Event times in ticks, which rows have one (None: all), and a survey of the times."""
+        name = source.event_time
+        if name is None:
+            raise InputError(
+                f"the batch of {source.name} has neither a column {ARRIVAL!r} nor an event time "
+                "to put its rows in order"
+            )
+        column = columns[name]
+        keep = None
+        if column.null_count:
+            keep = column.is_valid().to_numpy(zero_copy_only=False)
+            taken.null_time[source.name] = column.null_count
+            column = column.fill_null(0)
+        if pa.types.is_timestamp(column.type):
+            if column.type.unit != self._unit:
+                column = _cast(source, column, pa.timestamp(self._unit, column.type.tz))
+            times, ticks = column.view(pa.int64()).to_numpy(), 1
+        else:
+            if column.type != pa.int64():
+                column = _cast(source, column, pa.int64())
+            times, ticks = column.to_numpy(), self._ticks
+        if len(times) == 0:
+            return np.array(times), keep, (0, 0, True)
+        lowest, highest, rising = ring.survey(times)
+        if max(-lowest, highest) > FARTHEST // ticks:
+            raise InputError(
+                f"an event time of {source.name}.{name} is too far away to be counted in "
+                f"{self._unit}, the finest time unit of this query"
+            )
+        seen = (lowest * ticks, highest * ticks, rising)
+        return times * ticks if ticks != 1 else np.array(times), keep, seen
+
+    def _columns(self, source: Source, batch: Batch) -> dict[str, pa.Array]:
+        """The columns that the query reads, in one piece and of the declared types."""
+        layout = self._layouts.get(source.name)
+        if layout is None or not (layout[0] is batch.schema or layout[0].equals(batch.schema)):
+            layout = self._layouts[source.name] = (batch.schema, self._layout(source, batch))
+        columns = {}
+        for name, position, expected in layout[1]:
+            column = batch.column(position)
+            if isinstance(column, pa.ChunkedArray):
+                column = _in_one_piece(column)
+            columns[name] = column if expected is None else column.cast(expected)
+        return columns
+
+    def _layout(self, source: Source, batch: Batch) -> list[tuple[str, int, pa.DataType | None]]:
+        """Name and position of each column that is read, and the type if it has to be cast."""
+        layout = []
+        for name in source.columns:
+            position = batch.schema.get_field_index(name)
+            if position < 0:
+                have = ", ".join(batch.schema.names) or "none"
+                if batch.schema.names.count(name) > 1:
+                    raise InputError(
+                        f"the batch of {source.name} has more than one column {name!r}"
+                    )
+                raise InputError(
+                    f"the batch of {source.name} has no column {name!r}; its columns are: {have}"
+                )
+            found, expected = batch.schema.field(position).type, source.schema.field(name).type
+            plain = found.value_type if pa.types.is_dictionary(found) else found
+            if found != expected and not (_is_text(expected) and _is_text(plain)):
+                raise InputError(
+                    f"column {name!r} of {source.name} is of type {found}; "
+                    f"the query was given {expected}"
+                )
+            layout.append((name, position, None if found == expected else expected))
+        return layout
+
+    def _unknown(self, name: Any) -> InputError:
+        known = ", ".join(self.sources)
+        close = difflib.get_close_matches(str(name), self.sources, 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        return InputError(f"unknown stream {name!r}; the query reads: {known}{hint}")
+
+
+def _source_of(name: str, readers: Sequence[Reader]) -> Source:
+    stream = readers[0].stream
+    columns = [column for reader in readers for column in reader.needed]
+    if stream.event_time is not None:
+        columns.append(stream.event_time)
+    return Source(
+        name,
+        stream.schema,
+        stream.event_time,
+        tuple(dict.fromkeys(columns)),
+        all(reader.stream.is_static for reader in readers),
+    )
+
+
+def _as_batch(name: str, batch: Any) -> Batch:
+    if isinstance(batch, pa.Table | pa.RecordBatch):
+        return batch
+    if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
+        try:
+            return pa.table(batch)
+        except (pa.ArrowException, TypeError, ValueError) as problem:
+            raise InputError(f"the batch of {name} is not a table: {problem}") from None
+    raise InputError(
+        f"the batch of {name} is of type {type(batch).__name__}; "
+        "give a pyarrow Table or RecordBatch"
+    )
+
+
+def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if column.num_chunks == 0:
+        return pa.nulls(0, column.type)
+    try:
+        return pa.concat_arrays(column.chunks)
+    except pa.ArrowInvalid as problem:
+        raise InputError(f"the chunks of a column cannot be put together: {problem}") from None
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    """Strings in any layout: they may come in another than declared."""
+    is_text = (
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_string_view(type_)
+    )
+    return bool(is_text)
+
+
+def _cast(source: Source, column: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        return column.cast(type_)
+    except pa.ArrowInvalid as problem:
+        raise InputError(f"an event time of {source.name} is out of range: {problem}") from None
+
+
+def _arrival_numbers(source: Source, batch: Batch) -> tuple[Int64s, str]:
+    """The column ``arrival`` as integers, and what it counts."""
+    if batch.schema.names.count(ARRIVAL) > 1:
+        raise InputError(f"the batch of {source.name} has more than one column {ARRIVAL!r}")
+    column = batch.column(ARRIVAL)
+    if isinstance(column, pa.ChunkedArray):
+        column = _in_one_piece(column)
+    if column.null_count:
+        raise InputError(f"column {ARRIVAL!r} of {source.name} must not be NULL")
+    try:
+        if pa.types.is_timestamp(column.type):
+            nanoseconds = column.cast(pa.timestamp("ns", column.type.tz)).view(pa.int64())
+            return np.array(nanoseconds.to_numpy()), "timestamps"
+        if pa.types.is_integer(column.type):
+            return np.array(column.cast(pa.int64()).to_numpy()), "integers"
+    except pa.ArrowInvalid as problem:
+        raise InputError(
+            f"a value of column {ARRIVAL!r} of {source.name} is out of range: {problem}"
+        ) from None
+    raise InputError(
+        f"column {ARRIVAL!r} of {source.name} is of type {column.type}; "
+        "it must be an integer or a timestamp"
+    )
+
+
+def _static(columns: dict[str, pa.Array], count: int) -> SourceRows:
+    return SourceRows(np.full(count, BEGINNING, np.int64), columns)
+
+
+def _arranged(columns: dict[str, pa.Array], order: Int64s | None) -> dict[str, pa.Array]:
+    if order is None:
+        return columns
+    indices = pa.array(order)
+    return {name: pc.take(values, indices) for name, values in columns.items()}

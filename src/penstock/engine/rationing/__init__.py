@@ -1,0 +1,1 @@
+"""Probes under a budget, owed probes, freshness, estimates of loss."""

@@ -1,0 +1,100 @@
+"""FRESHNESS: results that come too late are counted, and never leave.
+
+``FRESHNESS f`` on a stream: no result that leaves at time T, the newest event time seen, holds a
+tuple of that stream older than T - f (JAQPOT, Definition 1). It is tested where results leave the
+join, before whatever stands above it, so that a stale result is in no aggregate either. Where
+streams are cut over several engines, T is that of all of them.
+
+The default for f is the window. That is a bound on what an overload policy may delay: a result
+that comes late because its probe was put off must be as fresh as its windows. A result that leaves
+in the push that brought its last tuple has been delayed by nobody: there only FRESHNESS that was
+written down counts. (Taken literally, the default would drop exact results whenever a push spans
+more time than a window, or streams are out of step.) On the arrival line FRESHNESS cannot be
+written, and the default means that no tuple of a late result has been pushed out of its window.
+
+Subtracted blocks are never tested: what is missing there is a result too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.state.clock import END, START
+from penstock.engine.state.composites import Composites
+from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.state.rows import BIRTH, DEATH
+from penstock.query.join_graph import JoinGraph
+from penstock.query.window import Range
+
+Int64s = NDArray[np.int64]
+
+
+class Freshness:
+    """The freshness of the first block of ``graph``, and how old its results are."""
+
+    def __init__(self, graph: JoinGraph, leaves: Mapping[str, LeafWindow]) -> None:
+        ticks = graph.ticks_per_millisecond
+        self._leaves = leaves
+        self._by_rows = graph.by_rows
+        self.asked = {
+            s.alias: s.freshness * ticks for s in graph.streams if s.freshness is not None
+        }
+        """FRESHNESS as written, in ticks, by stream."""
+        self._windows = {
+            s.alias: s.window.milliseconds * ticks
+            for s in graph.streams
+            if isinstance(s.window, Range)
+        }
+        self.limits = self._windows | self.asked
+        """As written or by default."""
+        self.ages: dict[str, int] = {}
+        """The greatest age of a tuple in the results of the last push that had any, in ticks."""
+
+    def deadlines(self, ids: Mapping[str, Int64s]) -> Int64s:
+        """The last instants at which late results with these rows are fresh."""
+        count = len(next(iter(ids.values())))
+        last = np.full(count, END, np.int64)
+        for alias, limit in self.limits.items():
+            if alias in ids:
+                births = self._leaves[alias].rows.take(BIRTH, ids[alias])
+                np.minimum(last, np.where(births < END - limit, births + limit, END), out=last)
+        return last
+
+    def on_time(self, results: Composites, now: int) -> Composites:
+        """The ``results`` of this push that are as fresh as was asked for."""
+        return self._fresh(results, now, self.asked) if self.asked else results
+
+    def late(self, results: Composites, now: int) -> Composites:
+        """The ``results`` of probes that were put off that are fresh, by default as well."""
+        if not self._by_rows:
+            return self._fresh(results, now, self.limits)
+        keep = np.ones(len(results), np.bool_)
+        for alias, rows in results.ids.items():
+            ring = self._leaves[alias].rows
+            keep &= (rows >= ring.tail) & (ring.take(DEATH, rows) >= now)
+        return results if keep.all() else results.pick(np.flatnonzero(keep))
+
+    def _fresh(self, results: Composites, now: int, limits: Mapping[str, int]) -> Composites:
+        keep = np.ones(len(results), np.bool_)
+        for alias, limit in limits.items():
+            births = self._leaves[alias].rows.take(BIRTH, results.ids[alias])
+            keep &= births >= now - limit
+        return results if keep.all() else results.pick(np.flatnonzero(keep))
+
+    def kept_until(self, alias: str, now: int) -> int:
+        """Rows of ``alias`` that died before this instant are in no fresh result any more."""
+        if alias not in self.limits or now == START:
+            return START
+        return now - (self.limits[alias] - self._windows[alias])
+
+    def look(self, results: Composites, now: int) -> None:
+        """Remember how old the tuples of ``results`` are."""
+        if len(results):
+            self.ages = {
+                alias: now - int(self._leaves[alias].rows.take(BIRTH, rows).min())
+                for alias, rows in results.ids.items()
+                if not self._leaves[alias].stream.is_static
+            }

@@ -1,0 +1,147 @@
+"""What the half-way joins of a running tree find per probe, and the path model of that.
+
+Nothing is measured for this beyond the counts that every step keeps. Equation 4 has matches per
+probe as σ·|S|: the share of pairs that match, which is a mean over recent pushes, times the rows of
+the target by now, those of the push at hand included. So when a burst comes it is known what its
+rows will find, before it has been seen. Where the target is a stored join of which only a share was
+made, a probe finds that share of its partners, so the productivity that the allocators ask for,
+that of full states, is the quotient. Before anything was seen, every half-way join counts as
+finding one match: then no direction is better than any other, and the first allocation treats all
+alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import permutations
+
+from penstock.engine.join.join_operator import JoinOperator
+from penstock.engine.join.join_step import JoinStep
+from penstock.engine.tree.join_tree import JoinTree
+from penstock.overload.path_model import PathModel, observed_model
+from penstock.plan.plan import Join, Leaf, Node, Plan
+from penstock.plan.stream_set import StreamSet
+
+_MEMORY = 4096.0
+"""Probes after which what was seen before has faded by about two thirds, in large pushes faster."""
+_THINNEST = 0.05
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a step has found: recent pairs and matches, and its counts as they were at the last look
+    (``last``) and at the end of the push before (``taken``)."""
+
+    step: JoinStep
+    pairs: float = 0.0
+    matches: float = 0.0
+    last_probes: int = 0
+    last_matches: int = 0
+    taken: int = 0
+
+    def learn(self) -> None:
+        probes, matches = self.step.probes, self.step.matches
+        new = probes - self.last_probes
+        if new > 0:
+            fade = 1.0 - min(0.3, new / _MEMORY)
+            self.pairs = fade * self.pairs + new * _size(self.step)
+            self.matches = fade * self.matches + matches - self.last_matches
+        self.last_probes, self.last_matches = probes, matches
+
+
+class HalfWayCounts:
+    """The half-way joins of ``tree``."""
+
+    def __init__(self, tree: JoinTree) -> None:
+        operators = {operator.streams: operator for operator in tree.operators}
+        self.plan = Plan(_with_orders(tree.root, operators))
+        self.joins: dict[StreamSet, tuple[StreamSet, ...]] = {}
+        """The inputs of each join."""
+        self._operators = list(tree.operators)
+        self._made = [operator.made for operator in tree.operators]
+        self._seen: dict[tuple[StreamSet, StreamSet], _Seen] = {}
+        for operator in tree.operators:
+            inputs = tuple(each.streams for each in operator.node.inputs)
+            self.joins[operator.streams] = inputs
+            for position, steps in enumerate(operator.steps):
+                for other, step in steps:
+                    seen = _Seen(step, 0.0, 0.0, step.probes, step.matches, step.probes)
+                    self._seen[inputs[position], inputs[other]] = seen
+
+    @property
+    def probes(self) -> int:
+        """All probes since the start."""
+        return sum(seen.step.probes for seen in self._seen.values())
+
+    @property
+    def used(self) -> int:
+        """The probes of the push at hand."""
+        return sum(seen.step.probes - seen.taken for seen in self._seen.values())
+
+    @property
+    def results(self) -> int:
+        """What the root has made in the push at hand."""
+        return self._operators[-1].made - self._made[-1]
+
+    def learn(self) -> None:
+        """Take note of what was found since the last call. A push that failed has found nothing:
+        the counts are then as they were before it."""
+        for seen in self._seen.values():
+            seen.learn()
+
+    def take(self) -> tuple[int, dict[StreamSet, int]]:
+        """A push is done: probes made in it, and what each join has made."""
+        used = self.used
+        self.learn()
+        for seen in self._seen.values():
+            seen.taken = seen.step.probes
+        made = {}
+        for number, operator in enumerate(self._operators):
+            made[operator.streams] = operator.made - self._made[number]
+            self._made[number] = operator.made
+        return used, made
+
+    def expected(self, join: StreamSet) -> float:
+        """The combinations that a binary ``join`` has of what its inputs hold, if all were made."""
+        inputs = self.joins[join]
+        seen = [self._seen[pair] for pair in permutations(inputs, 2)] if len(inputs) == 2 else []
+        shares = [each.matches / each.pairs for each in seen if each.pairs]
+        sizes = math.prod(_size(each.step) for each in seen)
+        return sizes * sum(shares) / len(shares) if shares else 0.0
+
+    def model(
+        self,
+        rates: Mapping[str, float],
+        share_made: Callable[[StreamSet], float],
+        sizes: Mapping[StreamSet, float],
+        coming: Mapping[str, int],
+    ) -> PathModel:
+        """The path model at these rates; ``share_made`` of a join is in its state.
+
+        ``coming`` are the rows of the push at hand.
+        """
+        productivities = {}
+        for (origin, target), seen in self._seen.items():
+            share = max(_THINNEST, share_made(target)) if len(target) > 1 else 1.0
+            size = _size(seen.step) + (coming.get(min(target), 0) if len(target) == 1 else 0)
+            found = seen.matches / seen.pairs * size if seen.pairs else 1.0
+            productivities[origin, target] = found / share
+        return observed_model(self.plan, rates, productivities, sizes)
+
+
+def _size(step: JoinStep) -> int:
+    """The rows that a probe may see."""
+    return step.target.rows.head - step.target.rows.low
+
+
+def _with_orders(node: Node, operators: Mapping[StreamSet, JoinOperator]) -> Node:
+    """``node`` with the probe orders that the engine has chosen."""
+    if isinstance(node, Leaf):
+        return node
+    steps = operators[node.streams].steps
+    return Join(
+        tuple(_with_orders(each, operators) for each in node.inputs),
+        tuple(tuple(other for other, _ in each) for each in steps),
+    )

@@ -1,0 +1,581 @@
+"""Too little CPU, in a running engine: JAQPOT's allocation, push by push.
+
+Before a push it is known how many rows each stream brings, and about how many probes a row of it
+leads to on its way to the root. If the tokens of the budget cover that, the push is run as ever.
+Otherwise the query is *short*: the allocator divides the tokens among the half-way joins
+(:mod:`penstock.overload`), each input of a join gets a share of rows that may probe, and consumers
+are matched to producers as the allocation has it. Tokens that are left after the new rows pay debts
+(``defer``).
+
+A budget of time is kept by the clock, since what probes cost and find is never known well at the
+moment that matters, when a burst begins. A push that may not fit is worked off in slices of event
+time, and each is a small push of its own: what the ones before it found and took is known, and what
+is left of the time is divided among the rows that are left. Storing these rows and handing on the
+results made so far comes first. Debts are paid in passes of a size that the clock allows. So the
+time is overdrawn by a slice, or by rows that take too long to be stored, and not by a wrong guess.
+
+The query is no longer short when several pushes in a row needed no limit and nothing
+is owed. So it goes back to exact by itself, and costs a comparison per push from then on.
+
+Under ``shed`` at least one row in a hundred probes at every input: what is never tried cannot be
+estimated, and nobody would see that it has become worth while.
+
+All that is decided is kept as plain values for people and hosts: :meth:`OverloadControl.measure`.
+Everything that a push changes is undone when it fails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.rationing.freshness import Freshness
+from penstock.engine.rationing.half_way_counts import HalfWayCounts
+from penstock.engine.rationing.loss_estimate import LossEstimate
+from penstock.engine.rationing.overload import Overload
+from penstock.engine.rationing.probe_budget import Grant, ProbeBudget
+from penstock.engine.rationing.probe_cost import ProbeCost
+from penstock.engine.rationing.probe_ranking import Correlated, Newest
+from penstock.engine.rationing.rationing import Rationing
+from penstock.engine.state.clock import END, START
+from penstock.engine.state.composites import Composites, concatenate
+from penstock.engine.state.leaf_window import Lull
+from penstock.engine.tree.join_tree import JoinTree
+from penstock.overload.allocation import Allocation
+from penstock.overload.allocators import allocate
+from penstock.overload.flow import flow
+from penstock.plan.stream_set import StreamSet
+from penstock.query.join_graph import JoinGraph
+
+Int64s = NDArray[np.int64]
+
+CALM = 3
+"""Pushes without a limit after which a query counts as recovered."""
+LEAST = 0.01
+"""The share of rows that probe at every input under ``shed``."""
+_FIRST_LOOK, _LOOK = 64, 4096
+"""Probes after which productivities are looked at again: soon at first, then less often."""
+_ALIKE, _ALIKE_IN_A_PUSH = 0.05, 0.25
+"""Budgets that differ by less share an allocation, and so do costs of a row."""
+_AT_ONCE = 1 << 13
+_SLICES, _LEAST_SLICE = 16, 4096
+"""A push that is paced by the clock is cut into about so many slices, of at least so many rows."""
+_ROOM = 0.5
+"""A push is paced when it needs more than this part of its time."""
+_EVENTS = 64
+
+
+class OverloadControl:
+    """The overload policy of the first block of ``graph``."""
+
+    def __init__(
+        self, graph: JoinGraph, option: Overload, tree: JoinTree, freshness: Freshness
+    ) -> None:
+        self.option = option
+        self.budget = ProbeBudget(option)
+        self.freshness = freshness
+        self._by_rows = graph.by_rows
+        self._second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
+        self._pushes = 0
+        self._since: int | None = None
+        self._calm = 0
+        self._grant = Grant(math.inf, 0.0)
+        self._need = self._yield = 0.0
+        self._now = START
+        self._totals = {"probes": 0, "skipped": 0, "paid": 0, "forgotten": 0, "stale": 0}
+        self._staged = dict(self._totals)
+        self.events: list[dict[str, Any]] = []
+        self._numbered = 0
+        self._allocation: Allocation | None = None
+        self._shares: dict[StreamSet, float] = {}
+        self._fits = 0.0
+        """The part of the need that the shares were made for."""
+        self._marks: Any = None
+        self._left: Counter[str] | None = None
+        """The rows of a push that is paced by the clock which have not been taken in yet."""
+        self._is_clocked = self._is_rationed = self._again = False
+        self._seconds = 1.0
+        self._noted = (0, 0)
+        """Probes and results of the push that the budget knows of."""
+        self._thinned: list[StreamSet] = []
+        """Joins whose states have lost, in this push, what was still to be completed."""
+        self.attach(tree)
+
+    def attach(self, tree: JoinTree) -> None:
+        """Go on with another tree, or with other probe orders; an old tree owes nothing."""
+        self._tree = tree
+        self._counts = HalfWayCounts(tree)
+        self.loss = LossEstimate(tree.root.streams, *self._carried_loss())
+        self._costs: dict[StreamSet, tuple[float, float]] = {}
+        """Probes and results that a row of each input leads to."""
+        self._priced: dict[StreamSet, tuple[float, float]] = {}
+        """Those for which the shares were made."""
+        self._is_due = True
+        self._looked_at = 0
+        """The rows of the push for which that was computed."""
+        self._unseen, self._patience = 0, _FIRST_LOOK
+        self._shares = {}
+        self._allocation = None
+        if self.option.policy == "exact":
+            return
+        ranking = None
+        if self.option.choice != "random":
+            ranking = (Newest if self.option.choice == "newest" else Correlated)(tree.leaves)
+        deadlines = self.freshness.deadlines if self.option.policy == "defer" else None
+        if tree.rationing is None:
+            tree.rationing = Rationing(deadlines, ranking, self.option.audit)
+
+    def _carried_loss(self) -> tuple[float, float, float]:
+        """What was lost with earlier plans."""
+        loss = getattr(self, "loss", None)
+        return (0.0, 0.0, 0.0) if loss is None else (loss.lost, loss.variance, loss.common_error)
+
+    # -- a push ------------------------------------------------------------------------------
+
+    @property
+    def owes(self) -> bool:
+        return self._tree.rationing is not None and bool(self._tree.rationing.debt)
+
+    def start(self, seconds: float | None, again: bool) -> None:
+        """A push comes in; the host gives it so much time, or as much as usual.
+
+        ``again`` if its answer has left before: then states may get thinner, but nothing is lost.
+        """
+        self.budget.start(seconds)
+        self._again = again
+
+    def begin(
+        self, births: Mapping[str, Int64s], before: int, now: int, given: float | None
+    ) -> None:
+        """A push takes time on from ``before`` to ``now`` and brings rows with these births.
+
+        ``given`` are the probes that the host allows.
+        """
+        if before == START:
+            before = min((int(each[0]) for each in births.values() if len(each)), default=START)
+        elapsed = now - before if before != START else 0
+        self._seconds = max(0.0, elapsed / self._second) or 1.0
+        rows = {stream: len(each) for stream, each in births.items()}
+        count = sum(rows.values())
+        self._now = now
+        self._staged = dict(self._totals)
+        self._left, self._is_rationed, self._noted, self._thinned = None, False, (0, 0), []
+        self._is_clocked = given is None and self.option.seconds is not None
+        self._need = self._yield = 0.0
+        if count:
+            self._look(rows)
+            self._need, self._yield = self._estimate(rows)
+        seconds = max(0.0, elapsed / self._second)
+        self._grant = self.budget.begin(count, seconds, given, self._yield)
+        rationing = self._tree.rationing
+        if rationing is None:
+            return
+        self._marks = rationing.debt.marks(), rationing.carried
+        if rationing.debt:
+            self._forget(rationing, now)
+        shares = None
+        allowed = self._grant.probes
+        alone = self._tree.elders is None  # Beside an older plan there is no saving.
+        if count and alone:
+            may_not_fit = self._need > allowed
+            if self._is_clocked:
+                may_not_fit = self._need > _ROOM * allowed or not self.budget.cost.is_known
+            if may_not_fit and self._tree.missing:
+                self._complete_or_give_up()
+            if may_not_fit and self._is_clocked:
+                self._left = Counter(rows)
+                self._need, self._grant = 0.0, Grant(0.0, 0.0)
+            elif may_not_fit:
+                self._is_rationed = True
+                shares = self._divide(rows, self._need, allowed)
+        rationing.begin(shares, (self.option.seed, self._pushes))
+
+    def _complete_or_give_up(self) -> None:
+        """See to what states lack since a restart or a change of plan, before probes are limited.
+
+        Probes that are put off have bounds, which mean nothing while old rows come in late. So
+        under ``defer`` all is made now. Under ``shed`` it is made when it is asked for, a key at a
+        time, which no clock can divide; it takes about what it took to probe with all rows of the
+        windows once, and if there is no time for that, states do without.
+        """
+        if self.option.policy == "defer":
+            self._tree.complete_all()
+        elif self._is_clocked:
+            held = sum(len(leaf.rows) for leaf in self._tree.leaves.values())
+            if held * sum(self.budget.cost.costs) > _ROOM * self.budget.seconds_left:
+                self._thinned += self._tree.give_up_missing()
+
+    @property
+    def slice_rows(self) -> int | None:
+        """The rows of a slice, if the push is paced by the clock."""
+        if self._left is None:
+            return None
+        return max(_LEAST_SLICE, self._left.total() // _SLICES)
+
+    def begin_slice(self, arrivals: Mapping[str, Sized]) -> None:
+        """The next slice of a push comes."""
+        if self._left is None:
+            return
+        rationing = self._tree.rationing
+        assert rationing is not None
+        rows = {stream: len(each) for stream, each in arrivals.items()}
+        if not any(rows.values()):
+            return
+        self._counts.learn()
+        self._is_due = True
+        self._look({stream: count // 2 for stream, count in self._left.items()})
+        need, _ = self._estimate(rows)
+        need_left, self._yield = self._estimate(self._left)
+        fitting = self.budget.fitting(self._left.total(), self._yield, self._counts.results)
+        allowed = need * fitting / max(1.0, need_left)
+        shares = None
+        # At first there is something to load, which looks like dear probes; the clock knows better.
+        is_known = self.budget.cost.is_known or self.budget.share_left < _ROOM
+        if need > allowed and is_known:
+            self._is_rationed = True
+            if self._tree.missing:
+                self._thinned += self._tree.give_up_missing()
+            shares = self._divide(rows, need, allowed)
+        rationing.limit(shares)
+        self.budget.skip()
+        self._need += need
+        allowed = allowed if is_known else max(need, allowed)
+        self._grant = Grant(self._grant.probes + allowed, 0.0)
+
+    def end_slice(self, arrivals: Mapping[str, Sized]) -> None:
+        """The slice is done."""
+        if self._left is None:
+            return
+        rows = {stream: len(each) for stream, each in arrivals.items()}
+        self._left.subtract(rows)
+        self._note(sum(rows.values()))
+
+    def _note(self, rows: int, late: bool = False) -> None:
+        """Tell the budget what was done since the last call."""
+        probes, results = self._counts.used, self._counts.results
+        self.budget.note(rows, probes - self._noted[0], results - self._noted[1], late)
+        self._noted = (probes, results)
+
+    def _estimate(self, rows: Mapping[str, int]) -> tuple[float, float]:
+        """The probes that ``rows`` need, and the results of each of these probes."""
+        need = results = 0.0
+        for stream, number in rows.items():
+            cost, output = self._costs[StreamSet.of(stream)]
+            need += number * cost
+            results += number * output
+        return need, results / max(1.0, need)
+
+    def _forget(self, rationing: Rationing, now: int) -> None:
+        gone = rationing.debt.forget_stale(now)
+        if self._by_rows:
+            gone = rationing.forget_dead(self._tree.edges, now)
+        self._staged["forgotten"] += sum(gone.values())
+
+    def _look(self, rows: Mapping[str, int]) -> None:
+        """Note the probes and results that a row of each input leads to, if that may be new."""
+        count = sum(rows.values())
+        if self._costs and not self._is_due and count <= 2 * self._looked_at:
+            return
+        self._is_due, self._looked_at = False, count
+        rates = dict.fromkeys(self._tree.leaves, 1.0)
+        model = self._counts.model(rates, self.loss.share_made, {}, rows)
+        self._costs = {}
+        for direction in reversed(model.directions):
+            cost, output = self._costs.get(direction.result, (0.0, 1.0))
+            self._costs[direction.origin] = (
+                direction.cost + direction.output * cost,
+                direction.output * output,
+            )
+        if not self._shares_fit():
+            self._shares = {}
+
+    def _shares_fit(self) -> bool:
+        """Whether rows cost about what they did when the shares were made."""
+        return all(
+            abs(cost - self._priced[origin][0]) <= _ALIKE * self._priced[origin][0]
+            and abs(output - self._priced[origin][1]) <= _ALIKE * self._priced[origin][1]
+            for origin, (cost, output) in self._costs.items()
+            if origin in self._priced
+        )
+
+    def _divide(
+        self, rows: Mapping[str, int], need: float, allowed: float
+    ) -> Mapping[StreamSet, float]:
+        """The share of rows of each input that may probe, of ``need`` probes the ``allowed``."""
+        inputs = [origin for each in self._counts.joins.values() for origin in each]
+        if allowed <= 0:
+            shares = dict.fromkeys(inputs, 0.0)
+        else:
+            fits = allowed / need
+            alike = _ALIKE if self._left is None else _ALIKE_IN_A_PUSH
+            if not (self._shares and abs(fits - self._fits) < alike * self._fits):
+                self._fits, self._priced = fits, dict(self._costs)
+                self._shares = self._allocate(rows, allowed)
+            more = fits / self._fits
+            shares = {origin: min(1.0, more * each) for origin, each in self._shares.items()}
+        for origin in inputs:
+            if all(self._tree.leaves[stream].stream.is_static for stream in origin):
+                shares[origin] = 1.0
+            elif self.option.policy == "shed":
+                shares[origin] = max(LEAST, shares[origin])
+        return shares
+
+    def _allocate(self, rows: Mapping[str, int], allowed: float) -> dict[StreamSet, float]:
+        seconds = self._seconds
+        rates = {stream: rows.get(stream, 0) / seconds for stream in self._tree.leaves}
+        sizes = {
+            edge.streams: float(len(edge.input.rows))
+            for edge in self._tree.edges
+            if not self._by_rows
+        }
+        model = self._counts.model(rates, self.loss.share_made, sizes, rows)
+        freshness = {
+            alias: ticks / self._second
+            for alias, ticks in self.freshness.asked.items()
+            if rates.get(alias)
+        }
+        self._allocation = found = allocate(
+            model, allowed / seconds, freshness, self.option.allocator
+        )
+        made = flow(model, found.probes, thin=True).made
+        scale = 1.0
+        if self.budget.is_timed and found.resources > 0:
+            # The probes that are chosen make more results than the average: that takes time too.
+            dearer = self.budget.seconds_of(found.throughput / found.resources)
+            scale = min(1.0, self.budget.seconds_of(self._yield) / dearer)
+        shares = {}
+        for direction in model.directions:
+            origin = direction.origin
+            coming = made[origin] if origin in made else rates[min(origin)]
+            allowed = found.probes[direction.steps[0]]
+            shares[origin] = min(1.0, scale * allowed / coming) if coming > 0 else 1.0
+        return shares
+
+    def after_joins(self, results: Composites) -> Composites:
+        """The ``results`` of the push that may leave, with those of debts that it can pay."""
+        self._note(self.budget.rows_left)
+        fresh = self.freshness.on_time(results, self._now)
+        stale = len(results) - len(fresh)
+        rationing = self._tree.rationing
+        if rationing is not None and rationing.debt:
+            late = self.pay(self._affordable)
+            if late is not None:
+                in_time = self.freshness.late(late, self._now)
+                stale += len(late) - len(in_time)
+                fresh = concatenate([fresh, in_time]) if len(in_time) else fresh
+        self._staged["stale"] += stale
+        self.freshness.look(fresh, self._now)
+        return fresh
+
+    def _affordable(self, origin: StreamSet) -> float:
+        """How many rows of ``origin`` can still make up for their probes in this push."""
+        probes, results = self._costs[origin]
+        if self._is_clocked:
+            self._note(0, late=True)
+            each = results / max(1.0, probes)
+            left = self.budget.fitting(0, each, self._counts.results, late=True)
+        else:
+            left = self._grant.probes - self._counts.used
+        return max(1.0, left / max(1.0, probes)) if left >= 1 else 0.0
+
+    def pay(self, affordable: Callable[[StreamSet], float]) -> Composites | None:
+        """Make up for owed probes as long as rows are affordable; all results of that."""
+        rationing, tree = self._tree.rationing, self._tree
+        assert rationing is not None
+        if not self._costs:
+            self._look({})
+        owed = len(rationing.debt)
+        with tree.unhidden():
+            late = rationing.pay(tree.process_late, affordable, _AT_ONCE)
+        self._staged["paid"] += owed - len(rationing.debt)
+        return concatenate(late) if late else None
+
+    def pay_all(self) -> Composites:
+        """Between pushes: make all owed probes; the results that are fresh."""
+        rationing = self._tree.rationing
+        assert rationing is not None
+        late = self.pay(lambda _: math.inf)
+        assert late is not None
+        fresh = self.freshness.late(late, self._now)
+        self._staged["stale"] += len(late) - len(fresh)
+        used, _ = self._counts.take()
+        self._staged["probes"] += used
+        self._totals = self._staged
+        rationing.follow(self._tree)
+        return fresh
+
+    def undo(self) -> None:
+        """The push has failed."""
+        rationing = self._tree.rationing
+        if rationing is not None and self._marks is not None:
+            rationing.debt.undo(self._marks[0])
+            rationing.carried = self._marks[1]
+        self._staged = dict(self._totals)
+        self._counts.learn()
+
+    def commit(self, before: int) -> None:
+        """The push is done."""
+        used, made = self._counts.take()
+        self._staged["probes"] += 0 if self._again else used
+        self.budget.end(self._grant, used, self._noted[0], made.get(self._tree.root.streams, 0))
+        rationing = self._tree.rationing
+        skipped = {} if rationing is None else rationing.tally.skipped
+        self._staged["skipped"] += 0 if self._again else sum(skipped.values())
+        self._totals = self._staged
+        if self.option.policy == "shed":
+            assert rationing is not None
+            if rationing.tally.strata or self.loss.fills or self._since is not None:
+                fades = {join: self._fade(join, before) for join in made}
+                after = self.loss.after(fades, made, rationing.tally.strata)
+                self.loss = self.loss.refilled(after.fills) if self._again else after
+                for join in self._thinned:
+                    there = made[join]
+                    self.loss = self.loss.thinned(join, there, self._counts.expected(join))
+        if rationing is not None:
+            rationing.follow(self._tree)
+        self._unseen += used
+        if self._unseen >= self._patience:
+            self._unseen, self._patience = 0, min(2 * self._patience, _LOOK)
+            self._is_due = True
+        self._pushes += 1
+        self._tell()
+
+    def _fade(self, join: StreamSet, before: int) -> float:
+        """What is left of a sum about the state of ``join`` after the push."""
+        span = min(self._tree.leaves[stream].span for stream in join)
+        if before == START or span <= 0:
+            return 0.9
+        return math.exp(-max(0, self._now - before) / span)
+
+    def _tell(self) -> None:
+        """Note when the query gets short, and when it has recovered."""
+        short = self._is_rationed or self._need > self._grant.probes or self.owes
+        if short:
+            self._calm = 0
+            if self._since is None:
+                self._since = self._now
+                self._event("short", needed=self._need, allowed=self._grant.probes)
+        elif self._since is not None:
+            self._calm += 1
+            if self._calm >= CALM:
+                since, self._since = self._since, None
+                self._event("recovered", since=since, **self._totals)
+
+    def _event(self, kind: str, **values: Any) -> None:
+        self._numbered += 1
+        plain = {
+            name: round(each) if math.isfinite(each) else None for name, each in values.items()
+        }
+        head = {"number": self._numbered, "event": kind, "at": self._now}
+        self.events = [*self.events[1 - _EVENTS :], head | {"policy": self.option.policy} | plain]
+
+    # -- between pushes ----------------------------------------------------------------------
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether states lack what they would have if every probe had been made."""
+        return self.owes or self.loss.is_thin
+
+    def keep_from(self, alias: str, before: int) -> int:
+        """Rows of ``alias`` that died before this instant may go; ``before`` if nothing is owed."""
+        if self._by_rows or not self.owes:
+            return before
+        assert self._tree.rationing is not None
+        oldest = self._tree.rationing.debt.oldest
+        return min(before, max(oldest, self.freshness.kept_until(alias, self._now)))
+
+    def keep_all_from(self, before: int) -> int:
+        """The same for whatever is made of several streams."""
+        if self._by_rows or not self.owes:
+            return before
+        assert self._tree.rationing is not None
+        return min(before, self._tree.rationing.debt.oldest)
+
+    def lull(self, before: int) -> Lull | None:
+        """What was born after the first instant and died before the second is needed by nobody."""
+        if self._by_rows or not self.owes:
+            return None
+        assert self._tree.rationing is not None
+        leaves = self._tree.leaves.values()
+        longest = max(leaf.span for leaf in leaves if not leaf.stream.is_static)
+        return min(END, self._tree.rationing.debt.youngest + longest), before
+
+    def accounts(self, events: int = _EVENTS) -> dict[str, Any]:
+        """What was done and lost so far, with the last ``events``."""
+        loss = self.loss
+        return {
+            "totals": self._totals,
+            "lost": [loss.lost, loss.variance, loss.common_error],
+            "since": self._since,
+            "events": self.events[-events:],
+            "numbered": self._numbered,
+        }
+
+    def take_over(self, accounts: Mapping[str, Any]) -> None:
+        """Go on from the accounts of another engine that has done the same."""
+        self._totals = dict(accounts["totals"])
+        self._staged = dict(self._totals)
+        lost, variance, common_error = accounts["lost"]
+        self.loss = replace(self.loss, lost=lost, variance=variance, common_error=common_error)
+        self._since = accounts["since"]
+        self.events = list(accounts["events"])
+        self._numbered = accounts["numbered"]
+
+    def to_json(self) -> dict[str, Any]:
+        """What was done so far, for a checkpoint."""
+        return {
+            **self.accounts(),
+            "pushes": self._pushes,
+            "cost": asdict(self.budget.cost),
+            "late cost": asdict(self.budget.late_cost),
+        }
+
+    def load_json(self, values: Mapping[str, Any], now: int) -> None:
+        """Go on from a checkpoint."""
+        self.loss = LossEstimate(self.loss.root)
+        self.take_over(values)
+        self._pushes = values["pushes"]
+        self.budget.cost = ProbeCost(**values.get("cost", {}))
+        self.budget.late_cost = ProbeCost(**values.get("late cost", {}))
+        self._now = now
+
+    def measure(self) -> dict[str, Any]:
+        """What a person wants to know, as plain values. Times are in seconds, instants in ticks."""
+        rationing = self._tree.rationing
+        missed = self.loss.missed
+        report: dict[str, Any] = {
+            "policy": self.option.policy,
+            "budget": str(self.budget),
+            "short": self._since is not None,
+            "since": self._since,
+            "short_for": 0.0 if self._since is None else (self._now - self._since) / self._second,
+            "needed": _plain(self._need),
+            "allowed": _plain(self._grant.probes),
+            **self._totals,
+            "lost": {"results": missed.results, "error": missed.error},
+            "staleness": {a: age / self._second for a, age in self.freshness.ages.items()},
+            "freshness": {a: f / self._second for a, f in self.freshness.asked.items()},
+            "debt": {"probes": 0, "age": 0.0, "bytes": 0, "inputs": {}},
+            "shares": {str(o): share for o, share in self._shares.items()} if self._since else {},
+            "allocation": str(self._allocation) if self._allocation and self._since else None,
+            "events": list(self.events),
+        }
+        if rationing is not None and rationing.debt:
+            debt = rationing.debt
+            report["debt"] = {
+                "probes": len(debt),
+                "age": max(0, self._now - debt.oldest) / self._second,
+                "bytes": debt.nbytes,
+                "inputs": {str(o): n for o, n in debt.by_input.items()},
+            }
+        return report
+
+
+def _plain(value: float) -> int | None:
+    return round(value) if math.isfinite(value) else None

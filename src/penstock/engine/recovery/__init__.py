@@ -1,0 +1,1 @@
+"""Snapshots: what is saved of an engine, and how it is loaded."""

@@ -1,0 +1,349 @@
+"""Checkpoints: the leaf windows and the clock, and nothing that can be computed from them.
+
+A result that may still matter is made of tuples that are all still alive, so the leaf windows give
+back every state, every held result and every living result of an aggregate. The exception is set
+difference: who was removed by a partner that has died since cannot be computed again, so the
+results that it holds are written down, as row numbers into the windows.
+
+Layout: magic, length and text of a JSON header, Arrow IPC streams, CRC-32 of all that. Row numbers
+are written from zero: row ``i`` of a leaf's table is row ``i`` after a restart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.engine.output.difference import Difference
+from penstock.engine.output.output import DifferenceOutput
+from penstock.engine.recovery.debt_checkpoint import (
+    composites_table,
+    load_composites,
+    load_tree,
+    tree_tables,
+)
+from penstock.engine.state.clock import Clock
+from penstock.engine.state.composites import Composites
+from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.state.rows import BIRTH, DEATH
+from penstock.errors import CheckpointError
+from penstock.kernels.lifespan import FOREVER
+from penstock.plan.plan import Plan
+from penstock.query.join_graph import JoinGraph
+from penstock.values.interner import Interner
+from penstock.values.key_encoding import bytes_of
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+Int64s = NDArray[np.int64]
+
+_MAGIC = b"PENSTOCK"
+_FORMAT = 1
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """A header and its tables, in the order that the header gives."""
+
+    header: dict[str, Any]
+    tables: list[pa.Table]
+    query: JoinGraph
+
+    # -- writing -----------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, engine: Engine) -> Checkpoint:
+        """What ``engine`` needs to go on."""
+        if engine._output.needs_history:
+            engine._pay_all()  # What is held is computed again, debts and all.
+        tables: list[pa.Table] = []
+        numbers: dict[str, Int64s] = {}
+        for leaves in engine._leaves:
+            for alias, leaf in leaves.items():
+                numbers[alias] = _living(leaf, engine.query.by_rows)
+                tables.append(_leaf_table(leaf, numbers[alias]))
+        for interners in engine._interners:
+            tables += [_interned(interner) for interner in interners.values()]
+        difference = _difference_of(engine)
+        if difference is not None:
+            tables.append(_held_table(difference, numbers))
+        control = engine._overload
+        overload = {} if control is None else {"control": control.to_json()}
+        if engine._owed_results is not None:
+            overload["results"] = {}
+            tables.append(composites_table(engine._owed_results, numbers))
+        if control is not None and control.owes:
+            overload["tree"], more = tree_tables(engine._trees[0], numbers)
+            tables += more
+        counters = engine._counters
+        feedback, limits = engine.options.feedback, engine.options.limits
+        header = {
+            "format": _FORMAT,
+            "query": fingerprint(engine.query),
+            "text": engine.query.text,
+            "plan": engine.routing or str(engine.plan),
+            "options": {
+                "feedback": feedback.to_json() if feedback is not None else "off",
+                "overload": engine.options.overload.to_json(),
+                "lateness": engine.options.lateness,
+                "join": engine.options.join,
+                "limits": None if limits is None else limits.to_json(),
+                "adapt": engine.options.adapt,
+                "execution": engine.options.execution,
+            },
+            "control": engine._control.to_json(),
+            "now": engine._clock.now,
+            "watermark": engine._clock.watermark,
+            "newest": engine._newest,
+            "place": engine._place,
+            "first": engine._first,
+            "started": engine._started,
+            "counters": {name: getattr(counters, name) for name in vars(counters)},
+            "overload": overload,
+            "tables": len(tables),
+        }
+        return cls(header, tables, engine.query)
+
+    def to_bytes(self) -> bytes:
+        text = json.dumps(self.header).encode()
+        parts = [_MAGIC, struct.pack("<I", len(text)), text]
+        for table in self.tables:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+            blob = sink.getvalue().to_pybytes()
+            parts += [struct.pack("<Q", len(blob)), blob]
+        body = b"".join(parts)
+        return body + struct.pack("<I", zlib.crc32(body))
+
+    # -- reading -----------------------------------------------------------------------------
+
+    @classmethod
+    def from_bytes(cls, blob: bytes, query: JoinGraph) -> Checkpoint:
+        """Read ``blob``; raises :class:`CheckpointError` if it is damaged or of another query."""
+        if not isinstance(blob, bytes | bytearray | memoryview):
+            raise CheckpointError(f"a checkpoint is bytes, not {type(blob).__name__}")
+        data = memoryview(blob)  # Slices of it are not copies.
+        if len(data) < 16 or data[:8] != _MAGIC:
+            raise CheckpointError("this is not a Penstock checkpoint")
+        if zlib.crc32(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
+            raise CheckpointError("the checkpoint is damaged or was cut off")
+        (length,) = struct.unpack_from("<I", data, 8)
+        header = json.loads(bytes(data[12 : 12 + length]))
+        if header["format"] != _FORMAT:
+            raise CheckpointError(
+                f"the checkpoint has format {header['format']}, this version reads {_FORMAT}"
+            )
+        if header["query"] != fingerprint(query):
+            raise CheckpointError(
+                "the checkpoint belongs to another query (or to other schemas); it was made for:\n"
+                f"{header['text']}"
+            )
+        position = 12 + length
+        tables = []
+        for _ in range(header["tables"]):
+            (size,) = struct.unpack_from("<Q", data, position)
+            position += 8
+            tables.append(pa.ipc.open_stream(bytes(data[position : position + size])).read_all())
+            position += size
+        return cls(header, tables, query)
+
+    def restore(
+        self, engine_class: type[Engine], plan: str | Plan | None, options: Mapping[str, Any]
+    ) -> Engine:
+        """An engine that goes on from here."""
+        header = self.header
+        overload = header.get("overload", {})
+        given = None if plan == "auto" else plan
+        first = header["plan"] if "tree" in overload else given or header["plan"]
+        engine = engine_class(self.query, plan=first, **header["options"] | options)
+        if given is None and "control" in header:
+            engine._control.load(header["control"])
+        if plan == "auto":
+            engine._control.pinned = False
+        tables = iter(self.tables)
+        windows = [
+            (alias, leaf, next(tables))
+            for leaves in engine._leaves
+            for alias, leaf in leaves.items()
+        ]
+        renumbered: dict[Interner, tuple[Int64s, Int64s]] = {}
+        for interners in engine._interners:
+            for interner in interners.values():
+                renumbered[interner] = _reintern(interner, next(tables))
+        for _, leaf, table in windows:
+            _load_leaf(leaf, table, renumbered)
+        engine._clock = Clock(header["now"], header["watermark"], engine._strict)
+        engine._newest = dict(header["newest"])
+        engine._place = header["place"]
+        engine._first = header.get("first")
+        engine._plan_since = engine.seconds
+        engine._started = header["started"]
+        for name, value in header["counters"].items():
+            setattr(engine._counters, name, value)
+        self._restore_output(engine, tables)
+        if engine._overload is not None:
+            engine._overload.load_json(overload["control"], engine._clock.now)
+            engine._overload.attach(engine._trees[0])
+        if "tree" in overload:
+            load_tree(engine, overload["tree"], tables)
+            if plan is not None:
+                engine.migrate(plan)  # This pays the debt, if the plan is another.
+        return engine
+
+    def _restore_output(self, engine: Engine, tables: Iterator[pa.Table]) -> None:
+        """What is held above the join; states are completed on demand."""
+        difference = _difference_of(engine)
+        held = next(tables) if difference is not None else None
+        if "results" in self.header.get("overload", {}):
+            engine._owed_results = load_composites(next(tables))
+        if not engine._output.needs_history:
+            engine._complete_later()
+            return
+        results = engine._replay()
+        if difference is not None:
+            assert held is not None
+            _load_held(difference, held, results[1:], engine._clock)
+            return
+        if engine._owed_results is not None:
+            results[0] = _without(results[0], engine._owed_results)
+        engine._output.load(results, engine._clock)
+
+
+def fingerprint(query: JoinGraph) -> str:
+    """Tells queries apart: their text, schemas, event-time columns and output."""
+    parts = [query.text, query.time_unit, str(query.schema)]
+    for block in query.blocks:
+        for stream in block.streams:
+            parts += [stream.alias, stream.source, str(stream.event_time), str(stream.window)]
+            parts.append(stream.schema.to_string(show_schema_metadata=False))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _living(leaf: LeafWindow, by_rows: bool) -> Int64s:
+    """The rows to write down: on the arrival line only those that have not been pushed out."""
+    rows = np.arange(leaf.rows.tail, leaf.rows.head, dtype=np.int64)
+    return rows[leaf.rows.take(DEATH, rows) == FOREVER] if by_rows else rows
+
+
+def _leaf_table(leaf: LeafWindow, rows: Int64s) -> pa.Table:
+    columns: dict[str, pa.Array] = {"birth": pa.array(leaf.rows.take(BIRTH, rows))}
+    for position in range(leaf.key_count):
+        columns[f"key {position}"] = pa.array(leaf.rows.take(leaf.key_column(position), rows))
+    chosen = leaf.chosen(rows)
+    if chosen is not None:
+        columns["chosen"] = pa.array(chosen)
+    names = list(columns) + [f"payload {name}" for name in leaf.payload.columns]
+    arrays = list(columns.values()) + [
+        leaf.payload.take(name, rows) for name in leaf.payload.columns
+    ]
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+def _load_leaf(
+    leaf: LeafWindow, table: pa.Table, renumbered: dict[Interner, tuple[Int64s, Int64s]]
+) -> None:
+    keys = []
+    for position in range(leaf.key_count):
+        values = _integers(table, f"key {position}")
+        interner = leaf.interner_of(position)
+        if interner is not None and len(values):
+            old, new = renumbered[interner]
+            values = _mapped(values, old, new)
+        keys.append(values)
+    payload = {name: _whole(table, f"payload {name}") for name in leaf.payload.columns}
+    chosen = None
+    if "chosen" in table.column_names:
+        flags = _whole(table, "chosen").to_numpy(zero_copy_only=False)
+        chosen = None if flags.all() else np.flatnonzero(flags)
+    leaf.load(_integers(table, "birth"), keys, payload, chosen)
+
+
+def _interned(interner: Interner) -> pa.Table:
+    numbers, values = interner.contents()
+    return pa.table({"number": pa.array(numbers), "value": values})
+
+
+def _reintern(interner: Interner, table: pa.Table) -> tuple[Int64s, Int64s]:
+    """Old numbers in ascending order, and the new number of each."""
+    old = _integers(table, "number")
+    data, offsets = bytes_of(_whole(table, "value"))
+    new = interner.intern(data, offsets)
+    order = np.argsort(old)
+    return old[order], new[order]
+
+
+def _mapped(values: Int64s, old: Int64s, new: Int64s) -> Int64s:
+    """``new`` where a value is in ``old``; others belong to rows in no index and do not matter."""
+    if len(old) == 0:
+        return np.full(len(values), -1, np.int64)
+    positions = np.minimum(np.searchsorted(old, values), len(old) - 1)
+    return np.where(old[positions] == values, new[positions], -1)
+
+
+def _difference_of(engine: Engine) -> Difference | None:
+    output = engine._output
+    return output.difference if isinstance(output, DifferenceOutput) else None
+
+
+def _held_table(difference: Difference, numbers: dict[str, Int64s]) -> pa.Table:
+    held, decided = difference.held
+    columns = {
+        f"row {alias}": pa.array(np.searchsorted(numbers[alias], rows))
+        for alias, rows in held.ids.items()
+    }
+    return pa.table(
+        {
+            **columns,
+            "birth": pa.array(held.births),
+            "death": pa.array(held.deaths),
+            "decided": pa.array(decided),
+        }
+    )
+
+
+def _load_held(
+    difference: Difference, table: pa.Table, removing: list[Composites], clock: Clock
+) -> None:
+    ids = {
+        name.removeprefix("row "): _integers(table, name)
+        for name in table.column_names
+        if name.startswith("row ")
+    }
+    held = Composites(ids, _integers(table, "birth"), _integers(table, "death"))
+    decided = np.array(_whole(table, "decided").to_numpy(zero_copy_only=False), np.bool_)
+    difference.load(held, decided, removing)
+
+
+def _without(results: Composites, others: Composites) -> Composites:
+    """The ``results`` that are not among ``others``."""
+    gone = set(zip(*(rows.tolist() for rows in others.ids.values()), strict=True))
+    mine = zip(*(results.ids[alias].tolist() for alias in others.ids), strict=True)
+    keep = np.array([each not in gone for each in mine], np.bool_)
+    return results.pick(np.flatnonzero(keep))
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array:
+    chunks = table.column(name).chunks
+    if not chunks:
+        return pa.nulls(0, table.schema.field(name).type)
+    if len(chunks) == 1:
+        return chunks[0]
+    try:
+        return pa.concat_arrays(chunks)
+    except pa.ArrowInvalid:
+        return table.column(name)  # Dictionaries that do not fit into one.
+
+
+def _integers(table: pa.Table, name: str) -> Int64s:
+    return np.array(_whole(table, name).to_numpy(zero_copy_only=False), np.int64)

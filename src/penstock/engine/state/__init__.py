@@ -1,0 +1,1 @@
+"""Windows, rings, indexes, composites, memory."""

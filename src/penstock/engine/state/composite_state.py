@@ -1,0 +1,240 @@
+"""A state: the stored composites of a set of streams, indexed by what their consumer probes.
+
+A composite is the leaf rows that it is made of: 28 bytes for two streams with one index. It lives
+as long as all of them do, so it needs no lifespan of its own: what is found is dated from the leaf
+windows, whose deaths are always up to date, also on the arrival line (ROWS), where a death becomes
+known only when it happens. Composites do not die in the order in which they were made: the tail
+waits for the oldest, and when many are dead the rest is packed together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.state.compiled_state import CompiledState
+from penstock.engine.state.composites import Composites
+from penstock.engine.state.indexed_rows import IndexedRows
+from penstock.engine.state.leaf_window import LeafWindow, Lull, date
+from penstock.engine.state.page_by_page import clear_in_pieces
+from penstock.engine.state.rows import LEAP, Rows
+from penstock.engine.state.spare_memory import SpareMemory
+from penstock.kernels import pairs, ring
+from penstock.plan.stream_set import StreamSet
+from penstock.values.wiring import KeyColumn
+
+if TYPE_CHECKING:
+    from penstock.engine.completion.missing import Missing
+
+Int64s = NDArray[np.int64]
+
+_MANY = 1 << 14
+_FEW = 1 << 10
+"""A state that is being completed has room for so many rows, at least: more will come soon, and
+whenever it moves, the push that is one call has to be written down anew."""
+_SAMPLE = 1 << 10
+_MOSTLY = 0.4
+"""Less than a third alive is packed; a sample is some hundredths off."""
+
+
+class CompositeState(IndexedRows):
+    """Composites over ``streams``, with their indexes."""
+
+    def __init__(self, streams: StreamSet, leaves: Mapping[str, LeafWindow]) -> None:
+        self.streams = streams
+        self.missing: Missing | None = None
+        """What is not there since a change of plan."""
+        super().__init__(Rows(dated=False))
+        self._leaves = {alias: leaf for alias, leaf in leaves.items() if alias in streams}
+        self.id_columns = {alias: self.rows.add_column(np.int64) for alias in self._leaves}
+        self._lows: list[int] = []
+        """The tails of the leaves when the rows of which a part is gone were last let go of."""
+        self._compiled = CompiledState(
+            self.rows, list(self.id_columns.values()), self._leaves, self._indexes
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes
+
+    def _entries(self, keys: tuple[KeyColumn, ...], rows: Int64s) -> tuple[Int64s, Int64s | None]:
+        return key_values(keys, self.resolve(rows), self._leaves), None
+
+    def append(self, new: Composites) -> None:
+        """Store ``new`` and put it into every index."""
+        self.append_ids(new.ids)
+
+    def append_ids(self, ids: Mapping[str, Int64s]) -> None:
+        """Store the composites ``ids`` and put them into every index."""
+        count = len(next(iter(ids.values())))
+        self.make_room(count)
+        self._compiled.append(ids, count)
+
+    def make_room(self, count: int) -> None:
+        """Make room for ``count`` more composites."""
+        if not self.rows.has_room(count):
+            self._grow(count)
+        self.rows.reserve(count)
+
+    def table(self) -> list[int]:
+        """Where columns and indexes lie: for whoever appends in a compiled call."""
+        return self._compiled.table()
+
+    def make_room_to_complete(self, expected: int, spare: SpareMemory) -> Iterator[bool]:
+        """Make room for ``expected`` rows that will be missing, a piece at a time. The state is
+        empty, and not in use yet."""
+        self.rows.spare = spare
+        # Half of the rows of a full state are dead as a rule; and samples are not exact.
+        room = max(int(2.5 * expected), _MANY)
+        yield from clear_in_pieces(self.rows.lay_out(room, 4 * _FEW))
+
+    def _grow(self, count: int) -> None:
+        """Make room for ``count`` more rows, and those that may follow."""
+        if self.missing is not None:
+            count = max(count, _FEW)
+        needed = len(self.rows) + count
+        # While both windows fill, their combinations become more with the square of the time; and
+        # half of the rows of a full state are dead as a rule.
+        share = 1.0 if self.missing is None else self.missing.share_there
+        leap = LEAP
+        if self.missing is not None:
+            # Two steps: a small one, in the first push, and one that need not move many rows.
+            leap = LEAP // 2 if needed < _MANY else 2 * LEAP
+        self.rows.reserve(count, int(2 * needed / share), leap)
+
+    def resolve(self, rows: Int64s) -> dict[str, Int64s]:
+        """The leaf rows that the composites in ``rows`` are made of."""
+        return {alias: self.rows.take(column, rows) for alias, column in self.id_columns.items()}
+
+    def resolve_whole(self, rows: Int64s) -> tuple[dict[str, Int64s], Int64s | None]:
+        """The same for those of which no part is hidden in its leaf, and their positions among
+        ``rows``; None if these are all.
+
+        A composite of many streams dies long before it is cleared away. Whoever joined it would
+        make more that is dead, and so on with every join above.
+        """
+        count = len(rows)
+        whole, hidden = np.ones(count, np.bool_), 0
+        ids = {}
+        for alias, column in self.id_columns.items():
+            ids[alias] = np.empty(count, np.int64)
+            low = self._leaves[alias].rows.low
+            hidden += ring.take_since(
+                self.rows.columns[column], self.rows.mask, rows, low, ids[alias], whole
+            )
+        if hidden == 0:
+            return ids, None
+        positions = np.flatnonzero(whole)
+        return {alias: ring.pick(each, positions) for alias, each in ids.items()}, positions
+
+    def visible(self, bound: int) -> Int64s:
+        """The rows that a probe up to ``bound`` may see."""
+        return np.arange(self.rows.low, bound, dtype=np.int64)
+
+    def lifespans(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Births and deaths of the composites in ``rows``; those that are gone have none."""
+        found = date(self.resolve(rows), self._leaves)
+        return found.births, found.deaths
+
+    def hide(self) -> None:
+        """Let probes skip the oldest rows of which a part is hidden in its leaf."""
+        lows = [leaf.rows.low for leaf in self._leaves.values()]
+        if lows != self._lows:  # Else all that is hidden in a leaf is gone.
+            self.rows.low = self._compiled.first_whole(self.rows.low, lows)
+
+    def expire(self, before: int, lull: Lull | None = None) -> None:
+        """Let go of rows of which a part is gone; the leaf windows have been seen to already.
+
+        The ``lull`` is as for these.
+        """
+        rows = self.rows
+        tails = [leaf.rows.tail for leaf in self._leaves.values()]
+        if tails != self._lows:
+            rows.advance(self._compiled.first_whole(rows.tail, tails))
+            self._lows = tails
+        is_due = lull is not None or rows.is_worth_a_check()
+        if is_due and not self._are_mostly_wanted(before, lull):
+            rows.pack(np.concatenate(list(self._wanted(before, lull))))
+        rows.fit()
+
+    def _wanted(self, before: int, lull: Lull | None) -> Iterator[Int64s]:
+        """The rows that are wanted, a piece at a time: new memory for a million dates takes longer
+        than to look at them."""
+        rows = self.rows
+        yield np.empty(0, np.int64)
+        for start in range(rows.tail, rows.head, _MANY):
+            piece = np.arange(start, min(start + _MANY, rows.head), dtype=np.int64)
+            yield piece[self._are_wanted(piece, before, lull)]
+
+    def _are_mostly_wanted(self, before: int, lull: Lull | None) -> bool:
+        """Whether a sample says that so many rows are alive that packing is out of the question:
+        to look at a million takes as long as many a push."""
+        rows = self.rows
+        if len(rows) < _MANY:
+            return False
+        sample = np.arange(rows.tail, rows.head, len(rows) // _SAMPLE, dtype=np.int64)
+        share = float(np.mean(self._are_wanted(sample, before, lull)))
+        if share < _MOSTLY:
+            return False
+        rows.note_alive(int(share * len(rows)))
+        return True
+
+    def _are_wanted(
+        self, living: Int64s, before: int, lull: Lull | None = None
+    ) -> NDArray[np.bool_]:
+        births, deaths = self.lifespans(living)
+        wanted: NDArray[np.bool_] = (deaths >= before) & (births <= deaths)
+        if lull is not None:
+            wanted &= (births <= lull[0]) | (deaths >= lull[1])
+        return wanted
+
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
+        """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``; -1 where it is gone."""
+        renumber(self.rows, self.id_columns[alias], mapping, first)
+
+
+def renumber(rows: Rows, column: int, mapping: Int64s, first: int) -> None:
+    """Leaf rows in a column of ids have new numbers; those that are gone become -1."""
+    living = np.arange(rows.tail, rows.head, dtype=np.int64)
+    old = rows.take(column, living)
+    new = np.full(len(old), -1, np.int64)
+    known = (old >= first) & (old < first + len(mapping))
+    new[known] = mapping[old[known] - first]
+    rows.put(column, rows.tail, new)
+
+
+def key_values(
+    keys: tuple[KeyColumn, ...], ids: Mapping[str, Int64s], leaves: Mapping[str, LeafWindow]
+) -> Int64s:
+    """The value of one key column, or the hash of several, for composites given by ``ids``.
+
+    The values of consecutive rows are not gathered but read where they lie.
+    """
+    if len(keys) == 1:
+        (key,) = keys
+        leaf, rows = leaves[key.stream], ids[key.stream]
+        own = leaf.rows
+        column = own.columns[leaf.key_column(key.position)]
+        if is_run(rows):
+            slot = int(rows[0]) & own.mask
+            if slot + len(rows) <= own.capacity:
+                return column[slot : slot + len(rows)]
+        values: Int64s = ring.take(column, own.mask, rows)
+        return values
+    hashes = np.zeros(len(ids[keys[0].stream]), np.int64)
+    for key in keys:
+        leaf = leaves[key.stream]
+        column = leaf.rows.columns[leaf.key_column(key.position)]
+        pairs.mix_into(hashes, column, leaf.rows.mask, ids[key.stream])
+    return hashes
+
+
+def is_run(rows: Int64s) -> bool:
+    """Whether ``rows`` are consecutive, as the new rows of a leaf are if none was left out."""
+    count = len(rows)
+    if count == 0 or rows[-1] - rows[0] != count - 1:
+        return False
+    return count <= 2 or ring.is_run(rows)

@@ -1,0 +1,497 @@
+"""The window of one stream: its living tuples in arrival order.
+
+A tuple that can be in no result is not kept: one that fails a predicate on its stream alone, or has
+a NULL in a compared column (every comparison in WHERE must be true, and NULL compared with anything
+is not). On the arrival line all tuples count for the window, so there they are kept, but in no
+index and in no delta.
+
+Lifespans on the event-time line are known at birth. On the arrival line, birth is the tuple's
+place, and the deaths of older tuples are set when the tuples that push them out arrive, before any
+probe of the push (see :mod:`penstock.kernels.lifespan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.engine.state.arrival import Arrival, SourceRows
+from penstock.engine.state.asleep import Asleep
+from penstock.engine.state.composites import Composites
+from penstock.engine.state.indexed_rows import IndexedRows
+from penstock.engine.state.partitions import Partitions
+from penstock.engine.state.payload import Payload
+from penstock.engine.state.plain_append import PlainAppend
+from penstock.engine.state.rows import BIRTH, DEATH, Rows
+from penstock.kernels import lifespan, pairs, probe, ring
+from penstock.plan.stream_set import StreamSet
+from penstock.query.expression import Column, Expression, columns_of
+from penstock.query.join_graph import Stream
+from penstock.query.window import Range, Unbounded
+from penstock.query.window import Rows as RowsWindow
+from penstock.values.evaluate import compile, conjunction
+from penstock.values.interner import Interner
+from penstock.values.key_encoding import encoder_for, is_its_own_key
+from penstock.values.wiring import KeyColumn, Wiring
+
+Int64s = NDArray[np.int64]
+Lull = tuple[int, int]
+"""Two instants: nobody needs what was born after the first and died before the second."""
+Bools = NDArray[np.bool_]
+
+
+def date(ids: Mapping[str, Int64s], leaves: Mapping[str, LeafWindow]) -> Composites:
+    """Composites with the lifespans that their rows have by now; empty ones are not removed."""
+    count = len(next(iter(ids.values())))
+    births, deaths = np.empty((2, count), np.int64)
+    births.fill(lifespan.BEGINNING)
+    deaths.fill(lifespan.FOREVER)
+    for stream, rows in ids.items():
+        leaves[stream].bring_together(births, deaths, rows)
+    return Composites(ids, births, deaths)
+
+
+class LeafWindow(IndexedRows):
+    """The living tuples of ``stream``."""
+
+    missing: None = None
+    """A window lacks nothing."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        wiring: Wiring,
+        payload: Sequence[str],
+        interners: Mapping[int, Interner],
+        by_rows: bool,
+        ticks_per_millisecond: int,
+    ) -> None:
+        self.stream = stream
+        self.streams = StreamSet.of(stream.alias)
+        self.by_rows = by_rows
+        super().__init__(Rows())
+        self._keys = [
+            (compile(e), encoder_for(e.type), None if i is None else interners[i])
+            for e, i in zip(wiring.keys[stream.alias], wiring.interners[stream.alias], strict=True)
+        ]
+        self._key_columns = [self.rows.add_column(np.int64) for _ in self._keys]
+        self._same = wiring.same.get(stream.alias, ())
+        self._key_expressions = wiring.keys[stream.alias]
+        self._filter = conjunction([p.expression for p in wiring.filters[stream.alias]])
+        self.payload = Payload(self.rows, stream.schema, _with_partition(payload, stream))
+        window = stream.window
+        self._span = (
+            window.milliseconds * ticks_per_millisecond if isinstance(window, Range) else None
+        )
+        self._count = window.count if isinstance(window, RowsWindow) else None
+        self._partition = Partitions(self.rows, stream) if _is_partitioned(stream) else None
+        self._chosen = self.rows.add_column(np.bool_) if by_rows else None
+        self.needed = self._needed_columns(wiring)
+        self.plain_columns = self._plainly(wiring)
+        """Columns that are taken in as they lie in a plain batch, if all can be."""
+        self.is_plain = self.plain_columns is not None
+        """Whether plain batches can be taken in by their addresses. No longer with a NULL."""
+        rings = [*self._key_columns, *(column.column for column in self.payload.rings)]
+        self._plain_widths = np.array([self.rows.columns[c].itemsize for c in rings], np.int64)
+        self.append_plain = PlainAppend(self.rows, rings, self._indexes, self._span)
+        self._asleep: Asleep | None = None
+
+    def _plainly(self, wiring: Wiring) -> tuple[str, ...] | None:
+        """The columns that can be taken in as they lie in a plain batch, keys before payload.
+
+        None if a row cannot be: keys are computed or encoded, or not every row is kept.
+        """
+        window, payload = self.stream.window, self.payload
+        keys = [
+            key.name
+            for key in wiring.keys[self.stream.alias]
+            if isinstance(key, Column) and is_its_own_key(key.type)
+        ]
+        if (
+            self._filter is not None
+            or self._same
+            or self.by_rows
+            or self.stream.is_static
+            or not isinstance(window, Range | Unbounded)
+            or len(keys) < len(self._keys)
+            or len(payload.rings) < len(payload.columns)
+        ):
+            return None
+        return (*keys, *payload.columns)
+
+    @property
+    def asleep(self) -> Asleep:
+        """Which rows are asleep. Nobody can be until somebody has asked."""
+        if self._asleep is None:
+            self._asleep = Asleep(self.rows)
+        return self._asleep
+
+    def _needed_columns(self, wiring: Wiring) -> tuple[str, ...]:
+        alias = self.stream.alias
+        expressions = [
+            *wiring.keys[alias],
+            *(p.expression for p in wiring.filters[alias]),
+        ]
+        names = [c.name for e in expressions for c in columns_of(e)]
+        names += self.payload.columns
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def nbytes(self) -> int:
+        more = 0 if self._partition is None else self._partition.nbytes
+        return self.rows.nbytes + self.payload.nbytes + more
+
+    @property
+    def span(self) -> int:
+        """How long a tuple lives, at least: on the arrival line as many places as rows."""
+        if self._span is not None:
+            return self._span
+        if self._count is not None and self._partition is None:
+            return self._count
+        return 0 if self._count is not None else int(lifespan.FOREVER)
+
+    @property
+    def fixed_span(self) -> int | None:
+        """How long every tuple lives, if that is known at its birth."""
+        return self._span
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether tuples come and never die."""
+        return isinstance(self.stream.window, Unbounded)
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether rows die in another order than that of their arrival."""
+        return self._partition is not None
+
+    @property
+    def key_count(self) -> int:
+        """How many encoded columns there are."""
+        return len(self._keys)
+
+    def interner_of(self, position: int) -> Interner | None:
+        """What encodes column ``position``, if it needs an interner."""
+        return self._keys[position][2]
+
+    def chosen(self, rows: Int64s) -> Bools | None:
+        """On the arrival line: which of ``rows`` may be in results."""
+        return None if self._chosen is None else self.rows.take(self._chosen, rows)
+
+    def chosen_until(self, stop: int) -> Bools | None:
+        """The same for all rows from the tail to ``stop``."""
+        if self._chosen is None:
+            return None
+        first, count = self.rows.tail & self.rows.mask, stop - self.rows.tail
+        column: Bools = self.rows.columns[self._chosen]
+        return np.concatenate(
+            [column[first : first + count], column[: max(0, first + count - len(column))]]
+        )
+
+    def load(
+        self,
+        births: Int64s,
+        keys: list[Int64s],
+        payload: dict[str, pa.Array],
+        chosen: Int64s | None,
+    ) -> None:
+        """Fill an empty window after a restart."""
+        partitions = None
+        if self._partition is not None:
+            partitions = self._partition.of(payload, len(births))
+        self.append(Arrival(births, keys, payload, chosen, partitions))
+
+    def key_column(self, position: int) -> int:
+        """The column of ``rows`` that holds encoded column ``position``."""
+        return self._key_columns[position]
+
+    def key_expression(self, position: int) -> Expression:
+        """What encoded column ``position`` holds."""
+        return self._key_expressions[position]
+
+    def key_name(self, position: int) -> str:
+        """Encoded column ``position`` as it stands in the query."""
+        return str(self._key_expressions[position])
+
+    def _entries(self, keys: tuple[KeyColumn, ...], rows: Int64s) -> tuple[Int64s, Int64s | None]:
+        own = self.rows
+        columns = {k.position: own.take(self.key_column(k.position), rows) for k in keys}
+        flags = self.chosen(rows)
+        chosen = None if flags is None or flags.all() else np.flatnonzero(flags)
+        return _key_of(keys, columns), chosen
+
+    # -- a push ------------------------------------------------------------------------------
+
+    def prepare(self, source: SourceRows) -> Arrival:
+        """Filter and encode the rows of a push, changing nothing but interners.
+
+        Keys are computed only for rows that pass the filter: ``B.k = A.x / A.y`` beside
+        ``A.y <> 0`` divides by no zero.
+        """
+        count = len(source)
+        if source.plain is not None:
+            assert self.plain_columns is not None
+            found = source.plain.addresses
+            addresses = np.array([found[name] for name in self.plain_columns], np.int64)
+            plain = (addresses, self._plain_widths, source.plain.batch)
+            return Arrival(source.births, [], {}, None, None, plain)
+        births, columns = source.births, source.columns
+        payload = {name: columns[name] for name in self.payload.columns}
+        partitions = None if self._partition is None else self._partition.of(columns, count)
+
+        chosen: Int64s | None = None
+        if self._filter is not None:
+            keep = self._filter(lambda c: columns[c.name], count)
+            if not keep.all():
+                chosen = np.flatnonzero(keep)
+        keys, valid = self._encode(columns, chosen, count)
+        if valid is not None and not valid.all():
+            positions = np.flatnonzero(valid)
+            keys = [ring.pick(each, positions) for each in keys]
+            chosen = positions if chosen is None else ring.pick(chosen, positions)
+        if chosen is None:
+            return Arrival(births, keys, payload, None, partitions)
+        if self.by_rows:
+            spread = []
+            for values in keys:
+                everyone = np.zeros(count, np.int64)
+                everyone[chosen] = values
+                spread.append(everyone)
+            return Arrival(births, spread, payload, chosen, partitions)
+        indices = pa.array(chosen)
+        return Arrival(
+            ring.pick(births, chosen),
+            keys,
+            {name: values.take(indices) for name, values in payload.items()},
+            None,
+            None,
+        )
+
+    def _encode(
+        self, columns: Mapping[str, pa.Array], chosen: Int64s | None, count: int
+    ) -> tuple[list[Int64s], Bools | None]:
+        """The encoded columns of the ``chosen`` rows, and which of these have no NULL in them."""
+        if chosen is not None:
+            indices = pa.array(chosen)
+            names = {c.name for e in self._key_expressions for c in columns_of(e)}
+            columns = {name: columns[name].take(indices) for name in names}
+            count = len(chosen)
+        keys: list[Int64s] = []
+        valid: Bools | None = None
+        for value_of, encoder, interner in self._keys:
+            values, present = encoder.encode(value_of(lambda c: columns[c.name], count), interner)
+            keys.append(values)
+            if present is not None:
+                valid = _both(valid, present)
+        for first, second in self._same:
+            valid = _both(valid, keys[first] == keys[second])
+        return keys, valid
+
+    def append(self, new: Arrival) -> Composites:
+        """Add the rows of a push; the delta: those that may be in results."""
+        rows, start, count = self.rows, self.rows.head, len(new)
+        if count:
+            self.make_room(count, new.births[0], new.births[-1])
+        stop = start + count
+        if new.plain is not None:
+            deaths = self._deaths(new.births)
+            self.append_plain(new.births, new.plain[0])
+            return Composites.run(self.stream.alias, start, new.births, deaths)
+        deaths = self._deaths(new.births)
+        rows.put(BIRTH, start, new.births)
+        rows.put(DEATH, start, deaths)
+        for column, values in zip(self._key_columns, new.keys, strict=True):
+            rows.put(column, start, values)
+        ids = np.arange(start, stop, dtype=np.int64)
+        self.payload.append(start, new.payload)
+        self.is_plain = self.is_plain and all(ring.flags is None for ring in self.payload.rings)
+        chosen = None if new.chosen is None else new.chosen + start
+        if self._chosen is not None:
+            flags = rows.columns[self._chosen]
+            ring.put(flags, rows.mask, start, np.full(count, chosen is None))
+            if chosen is not None:
+                flags[chosen & rows.mask] = True
+        if self._partition is not None:
+            assert new.partitions is not None
+            self._partition.put(start, new.partitions)
+        rows.head = stop
+        for keys, index in self._indexes.items():
+            if index.stop == start:
+                rows.insert(index, start, _key_of(keys, new.keys), new.chosen)
+        self._kill(start, stop)
+        if self.by_rows:
+            ids = ids if chosen is None else chosen
+            deaths = rows.take(DEATH, ids)
+            births = new.births if new.chosen is None else ring.pick(new.births, new.chosen)
+            return Composites({self.stream.alias: ids}, births, deaths)
+        return Composites({self.stream.alias: ids}, new.births, deaths, True, start)
+
+    @property
+    def filling(self) -> float:
+        """How many times more rows there will be when the window is full, if it is not yet."""
+        rows = self.rows
+        if self._span is None or rows.tail > 0 or rows.head == 0:
+            return 1.0
+        newest, oldest = rows.births[(rows.head - 1) & rows.mask], rows.births[0]
+        return max(1.0, self._span / (int(newest) - int(oldest) + 1))
+
+    def make_room(self, count: int, first: int, last: int) -> None:
+        """For ``count`` more rows, the first and the last of which are born then."""
+        rows = self.rows
+        rows.reserve(count, 0 if rows.has_room(count) else self._expected(count, first, last))
+
+    def _expected(self, count: int, first: int, last: int) -> int:
+        """How many rows there will be when the window is full, if new ones go on as they do.
+
+        Rows expire after a push, so those of a push come on top; and a 16th of a window may have
+        passed before anybody looks.
+        """
+        rows = self.rows
+        if self._span is None:
+            return 0
+        oldest = rows.births[rows.tail & rows.mask] if len(rows) else first
+        elapsed = int(last) - int(oldest) + 1
+        if not 0 < elapsed < self._span:
+            return 0
+        full = (len(rows) + count) * self._span // elapsed
+        return full + (full >> 4) + count
+
+    def undo(self, head: int) -> None:
+        """Take back all rows from ``head`` on, and the deaths that they caused."""
+        rows = self.rows
+        if self._partition is not None:
+            self._partition.undo(head)
+        elif self._count is not None:
+            lifespan.revive_by_count(
+                rows.deaths, rows.mask, rows.tail, head, rows.head, self._count
+            )
+        rows.truncate(head)
+        self.payload.truncate(head)
+
+    def _deaths(self, births: Int64s) -> Int64s:
+        if self._span is not None:
+            deaths: Int64s = lifespan.after(births, self._span)
+            return deaths
+        return np.full(len(births), lifespan.FOREVER, np.int64)
+
+    def _kill(self, start: int, stop: int) -> None:
+        rows = self.rows
+        if self._partition is not None:
+            assert self._count is not None
+            self._partition.kill(start, stop, self._count)
+        elif self._count is not None:
+            lifespan.kill_by_count(
+                rows.births, rows.deaths, rows.mask, rows.tail, start, stop, self._count
+            )
+
+    # -- what probes need --------------------------------------------------------------------
+
+    def resolve(self, rows: Int64s) -> dict[str, Int64s]:
+        """The leaf rows that ``rows`` are made of: themselves."""
+        return {self.stream.alias: rows}
+
+    def resolve_whole(self, rows: Int64s) -> tuple[dict[str, Int64s], None]:
+        """The same: a probe finds no row that is hidden."""
+        return {self.stream.alias: rows}, None
+
+    def visible(self, bound: int) -> Int64s:
+        """The rows that a probe up to ``bound`` may see."""
+        seen = np.arange(self.rows.low, bound, dtype=np.int64)
+        if self._chosen is None:
+            return seen
+        flags: Bools = self.rows.take(self._chosen, seen)
+        return seen if flags.all() else seen[flags]
+
+    def lifespans(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Births and deaths of ``rows``."""
+        return self.rows.take(BIRTH, rows), self.rows.take(DEATH, rows)
+
+    def bring_together(self, births: Int64s, deaths: Int64s, rows: Int64s) -> None:
+        """Bring ``births`` up and ``deaths`` down to those of ``rows``."""
+        own = self.rows
+        if self._span is not None:
+            probe.live_together_for(
+                births, deaths, rows, own.births, self._span, own.mask, own.tail
+            )
+        else:
+            probe.live_together(births, deaths, rows, own.births, own.deaths, own.mask, own.tail)
+
+    def shorten_by_id(self, found: Composites) -> None:
+        """Bring deaths of ``found`` down to the present deaths of its rows of this stream."""
+        rows = self.rows
+        ids = found.ids[self.stream.alias]
+        pairs.shorten(found.deaths, ids, rows.deaths, rows.mask, rows.tail)
+
+    def delta_of_all(self) -> Composites:
+        """All living rows that may be in results, as one delta."""
+        ids = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
+        flags = self.chosen(ids)
+        if flags is not None:
+            ids = ids[flags]
+        return Composites(
+            {self.stream.alias: ids}, self.rows.take(BIRTH, ids), self.rows.take(DEATH, ids)
+        )
+
+    # -- expiry ------------------------------------------------------------------------------
+
+    def expire(self, before: int, lull: Lull | None = None) -> tuple[Int64s, int] | None:
+        """Let go of rows whose death is before ``before``, and of those that lived in the ``lull``.
+
+        When rows had to be renumbered: the new number of each old row from the returned first one
+        on, -1 for those that are gone.
+        """
+        rows = self.rows
+        rows.expire(before)
+        renumbered = None
+        if lull is not None or rows.is_worth_a_check():
+            first, stop = rows.tail, rows.head
+            alive = ring.alive_rows(rows.deaths, rows.mask, first, stop, before)
+            if lull is not None:
+                births, deaths = self.lifespans(alive)
+                alive = alive[(births <= lull[0]) | (deaths >= lull[1])]
+            if rows.pack(alive):
+                renumbered = self._packed(alive, first, stop)
+        self.payload.drop_before(rows.tail)
+        rows.fit()
+        return renumbered
+
+    def _packed(self, alive: Int64s, first: int, stop: int) -> tuple[Int64s, int]:
+        """See to the rest after ``rows`` were packed; the new numbers."""
+        mapping = np.full(stop - first, -1, np.int64)
+        mapping[alive - first] = np.arange(stop, stop + len(alive))
+        self.payload.keep_only(alive, stop)
+        if self._partition is not None:
+            assert self._count is not None
+            self._partition.rebuild(self._count)
+        return mapping, first
+
+
+def _with_partition(payload: Sequence[str], stream: Stream) -> list[str]:
+    """Partition columns are kept, so that a restart can put rows into their partitions again."""
+    by = stream.window.partition_by if isinstance(stream.window, RowsWindow) else ()
+    return list(dict.fromkeys([*payload, *by]))
+
+
+def _is_partitioned(stream: Stream) -> bool:
+    return isinstance(stream.window, RowsWindow) and bool(stream.window.partition_by)
+
+
+def _key_of(
+    keys: tuple[KeyColumn, ...], columns: Sequence[Int64s] | Mapping[int, Int64s]
+) -> Int64s:
+    """The one key column, or the hash of several."""
+    first = columns[keys[0].position]
+    if len(keys) == 1:
+        return first
+    hashes = np.zeros(len(first), np.int64)
+    everyone = np.arange(len(hashes), dtype=np.int64)
+    for key in keys:
+        pairs.mix_into(hashes, columns[key.position], -1, everyone)
+    return hashes
+
+
+def _both(first: Bools | None, second: Bools) -> Bools:
+    return second if first is None else first & second

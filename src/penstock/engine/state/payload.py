@@ -1,0 +1,127 @@
+"""The columns of a stream that results, residual predicates and aggregates read.
+
+Fixed-width values live in rings beside the keys and are taken by compiled kernels; a second ring
+of flags appears with the first NULL. Every other type is kept in Arrow chunks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.engine.state.rows import Rows
+from penstock.kernels import ring
+from penstock.values.arrow_chunks import ArrowChunks
+
+Int64s = NDArray[np.int64]
+
+
+def ring_dtype(type_: pa.DataType) -> Any | None:
+    """The numpy type whose ring can hold ``type_`` bit for bit, None if there is none."""
+    if pa.types.is_integer(type_) or pa.types.is_floating(type_):
+        return np.dtype(type_.to_pandas_dtype()) if type_ != pa.float16() else np.dtype(np.int16)
+    if pa.types.is_temporal(type_) and not pa.types.is_interval(type_):
+        return np.dtype(np.int32 if type_.bit_width == 32 else np.int64)
+    return None
+
+
+class RingColumn:
+    """A fixed-width column in a ring of ``rows``."""
+
+    def __init__(self, rows: Rows, type_: pa.DataType, dtype: Any) -> None:
+        self.rows = rows
+        self.type = type_
+        self.dtype = np.dtype(dtype)
+        self.column = rows.add_column(self.dtype)
+        self.flags: int | None = None
+
+    def append(self, start: int, values: pa.Array) -> None:
+        buffers = values.buffers()
+        n, offset = len(values), values.offset
+        if n == 0:
+            return
+        data = np.frombuffer(buffers[1], self.dtype, n, offset * self.dtype.itemsize)
+        ring.put(self.rows.columns[self.column], self.rows.mask, start, data)
+        if self.flags is None:
+            if values.null_count == 0:
+                return
+            self.flags = self.rows.add_column(np.bool_)
+            self.rows.columns[self.flags][:] = True
+        valid = (
+            np.ones(n, np.bool_)
+            if values.null_count == 0
+            else values.is_valid().to_numpy(zero_copy_only=False)
+        )
+        ring.put(self.rows.columns[self.flags], self.rows.mask, start, valid)
+
+    def take(self, rows: Int64s) -> pa.Array:
+        data = ring.take(self.rows.columns[self.column], self.rows.mask, rows)
+        validity = None
+        if self.flags is not None:
+            valid = ring.take(self.rows.columns[self.flags], self.rows.mask, rows)
+            if not valid.all():
+                validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
+        return pa.Array.from_buffers(self.type, len(rows), [validity, pa.py_buffer(data)])
+
+
+class ChunkColumn:
+    """A column of any other type."""
+
+    def __init__(self, rows: Rows, type_: pa.DataType) -> None:
+        self.type = type_
+        self.chunks = ArrowChunks(type_, rows.head)
+
+    def append(self, start: int, values: pa.Array) -> None:
+        del start
+        self.chunks.append(values)
+
+    def take(self, rows: Int64s) -> pa.Array:
+        return self.chunks.take(rows)
+
+
+class Payload:
+    """The payload columns of one leaf, by name."""
+
+    def __init__(self, rows: Rows, schema: pa.Schema, names: list[str]) -> None:
+        self.columns: dict[str, RingColumn | ChunkColumn] = {}
+        for name in names:
+            type_ = schema.field(name).type
+            dtype = ring_dtype(type_)
+            self.columns[name] = (
+                ChunkColumn(rows, type_) if dtype is None else RingColumn(rows, type_, dtype)
+            )
+        self._chunked = [c.chunks for c in self.columns.values() if isinstance(c, ChunkColumn)]
+
+    @property
+    def rings(self) -> list[RingColumn]:
+        """The columns of fixed width."""
+        return [c for c in self.columns.values() if isinstance(c, RingColumn)]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in Arrow chunks; rings count with their rows."""
+        return sum(chunks.nbytes for chunks in self._chunked)
+
+    def append(self, start: int, values: dict[str, pa.Array]) -> None:
+        """Add the rows from ``start`` on."""
+        for name, column in self.columns.items():
+            column.append(start, values[name])
+
+    def take(self, name: str, rows: Int64s) -> pa.Array:
+        """Column ``name`` in ``rows``."""
+        return self.columns[name].take(rows)
+
+    def truncate(self, head: int) -> None:
+        for chunks in self._chunked:
+            chunks.truncate(head)
+
+    def drop_before(self, tail: int) -> None:
+        for chunks in self._chunked:
+            chunks.drop_before(tail)
+
+    def keep_only(self, rows: Int64s, start: int) -> None:
+        for chunks in self._chunked:
+            chunks.keep_only(rows, start)

@@ -1,0 +1,544 @@
+"""Rows: columns in a growing and shrinking ring, with hash indexes.
+
+The common ground of leaf windows and states of composites. A row has an ever-growing sequence
+number, a birth and a death; rows live from ``tail`` to ``head``. Every column is a numpy array of
+``capacity`` (a power of two) values. Columns and indexes are resized together. Appending never
+moves a row to another number, so :meth:`truncate` can take back what a failed push put in.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.state.page_by_page import give_page_by_page, zeros
+from penstock.engine.state.spare_memory import Block, SpareMemory
+from penstock.errors import PenstockError
+from penstock.kernels import demand, probe, ring
+from penstock.kernels import index as index_kernels
+
+Int64s = NDArray[np.int64]
+Follower = Callable[[Int64s, int], None]
+"""Told which rows were kept, and the new number of the first; the others follow in this order."""
+
+BIRTH = 0
+DEATH = 1
+SMALLEST = 64
+LEAP = 32
+"""A ring grows to at most so many times what is needed."""
+_SMALL = 1024
+"""A ring of fewer rows is copied in microseconds."""
+_AT_ONCE = 1 << 18
+"""Buckets that are swept in a tenth of a millisecond, which is less than many pieces of it take."""
+_LOT = 1 << 10
+_PER_ROW = 4
+"""If there are more, half a turn later some are swept whenever a lot of rows has come, so many per
+row: all of them in a quarter of a turn."""
+_GENERATIONS = itertools.count()
+
+
+@dataclass(slots=True)
+class HashIndex:
+    """Chains of rows by the bucket of their key (:mod:`penstock.kernels.index`)."""
+
+    heads: NDArray[np.uint32]
+    entries: NDArray[np.int64]
+    shift: int
+    narrow: bool = True
+    """Whether every key so far fits into 32 bits, so that a match needs no second look."""
+    stop: int = 0
+    """Rows before this one have been entered (or left out on purpose). Less than the head of the
+    ring while the index of an old window is being filled."""
+    touched: int = 0
+    """Heads before this one lie in memory that has been asked for."""
+    earlier: HashIndex | None = None
+    """What it was at some earlier time, while probes of then are made
+    (:mod:`penstock.engine.state.earlier_heads`)."""
+
+    @classmethod
+    def of(cls, capacity: int) -> HashIndex:
+        return cls(
+            zeros(capacity, np.uint32),
+            zeros(capacity, np.int64),
+            65 - capacity.bit_length(),
+        )
+
+
+class Rows:
+    """A ring of rows.
+
+    Probes see the rows from ``low`` on. Between pushes that is the tail; while a large push is
+    worked off slice by slice, it moves ahead of the tail, past rows that died before the slice.
+    """
+
+    def __init__(self, dated: bool = True) -> None:
+        """Columns 0 and 1 are birth and death if the rows are ``dated``."""
+        self.capacity = SMALLEST
+        self.mask = SMALLEST - 1
+        self.tail = 0
+        self.head = 0
+        self.low = 0
+        self.is_late = False
+        """Whether those that probe now should have done so long ago."""
+        self.generation = next(_GENERATIONS)
+        """Another number whenever a column or an index has come, gone or moved; no other ring's."""
+        self.columns: list[NDArray[Any]] = []
+        self.indexes: list[HashIndex] = []
+        self.followers: list[Follower] = []
+        """Who has to know when rows get new numbers."""
+        self.spare: SpareMemory | None = None
+        """Where memory comes from, if it is filled bit by bit and need not be new."""
+        self._alive_at_check = 0
+        self._expected = 0
+        """For how many rows the ring was made, until the first of them expires."""
+        self._swept = 0
+        """The head when the heads of expired rows were last cleared from all indexes."""
+        self._sweeping: tuple[int, int] | None = None
+        """While that is done bit by bit: the head when it began, and the next bucket."""
+        self._next_sweep = 2 * SMALLEST
+        """When the head is there, some more is done."""
+        if dated:
+            self.add_column(np.int64)
+            self.add_column(np.int64)
+
+    def __len__(self) -> int:
+        return self.head - self.tail
+
+    @property
+    def births(self) -> Int64s:
+        return self.columns[BIRTH]
+
+    @property
+    def deaths(self) -> Int64s:
+        return self.columns[DEATH]
+
+    @property
+    def block(self) -> Block | None:
+        """The memory of all columns, and of indexes that are as old; None if it is not in one
+        piece."""
+        base = self.columns[0].base
+        return base if isinstance(base, np.ndarray) and base.dtype == np.uint8 else None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by columns and indexes."""
+        earlier = (i.earlier.heads.nbytes for i in self.indexes if i.earlier is not None)
+        return (
+            sum(c.nbytes for c in self.columns)
+            + sum(i.heads.nbytes + i.entries.nbytes for i in self.indexes)
+            + sum(earlier)
+        )
+
+    def forget_earlier(self) -> None:
+        """Nobody probes as of an earlier time any more."""
+        for index in self.indexes:
+            index.earlier = None
+
+    def give_page_by_page(self, small: bool) -> None:
+        """Let memory that no row has touched come in ``small`` pages, which never take long, or in
+        huge ones, which are better afterwards (:mod:`penstock.engine.state.page_by_page`)."""
+        if self.block is not None:
+            give_page_by_page(self.block, small)
+
+    def add_column(self, dtype: Any) -> int:
+        """A new column, zero in all rows; its number."""
+        self.generation = next(_GENERATIONS)
+        self.columns.append(np.zeros(self.capacity, dtype))
+        return len(self.columns) - 1
+
+    def add_index(self) -> HashIndex:
+        """A new index, in which no row has been entered yet."""
+        self.generation = next(_GENERATIONS)
+        index = HashIndex.of(self.capacity)
+        index.stop = self.tail
+        self.indexes.append(index)
+        return index
+
+    def touch(self, index: HashIndex, count: int) -> bool:
+        """Ask for memory for ``count`` more heads of a new index; whether all is there.
+
+        Memory is given when it is first touched, which takes longer than filling it, and heads are
+        touched at random: without this, the first rows would pay for all of them.
+        """
+        if index.touched >= self.capacity:
+            return True
+        index.heads[index.touched : index.touched + count] = 0
+        index.touched += count
+        return False
+
+    def drop_index(self, index: HashIndex) -> None:
+        """Do without ``index`` from now on."""
+        self.generation = next(_GENERATIONS)
+        self.indexes = [each for each in self.indexes if each is not index]
+
+    def has_room(self, count: int) -> bool:
+        """Whether ``count`` more rows fit as it is."""
+        return self.head - self.tail + count <= self.capacity
+
+    @property
+    def room(self) -> int:
+        """How many more rows fit as it is, with nothing to be seen to before."""
+        tail, swept = self.tail, self._swept
+        return self.capacity - self.head + (tail if tail < swept else swept)
+
+    def reserve(self, count: int, expected: int = 0, leap: int = LEAP) -> None:
+        """Make room for ``count`` more rows.
+
+        ``expected`` is how many rows there may be once the window is full. While it fills, a ring
+        that has to grow grows towards that, since memory that is never copied is never touched
+        twice; but to no more than ``leap`` times what is needed now, and not while it is small.
+        """
+        needed = self.head - self.tail + count
+        if needed > self.capacity:
+            if needed > index_kernels.LARGEST:
+                raise PenstockError(f"a window or state would hold {needed:,} rows; 2^30 can be")
+            wanted = needed
+            if needed >= _SMALL:
+                wanted = min(max(needed, min(expected, leap * needed)), index_kernels.LARGEST)
+            capacity = 1 << (wanted - 1).bit_length()
+            self._resize(self._as_spared(capacity))
+            self._expected = max(wanted, self.capacity // 2)
+        elif self.head + count - self._swept > self.capacity:
+            self._sweep()
+        elif self.head > self._next_sweep:
+            self._sweep_beside()
+
+    def lay_out(self, expected: int, soon: int) -> list[NDArray[Any]]:
+        """Get memory for ``expected`` rows, of which there are none yet; what of it has to be zero
+        before the first comes, and what the first rows, so many as come ``soon``, will lie in."""
+        assert self.head == self.tail
+        capacity = self._as_spared(1 << (max(expected, SMALLEST) - 1).bit_length())
+        self._adopt(*self._allocate(capacity, cleared=False))
+        self._expected = max(expected, capacity // 2)
+        self.note_alive(expected // 3)  # There is nothing to be packed before all have come.
+        first = [*self.columns, *(index.entries for index in self.indexes)]
+        return [*(index.heads for index in self.indexes), *(each[:soon] for each in first)]
+
+    def _as_spared(self, capacity: int) -> int:
+        """A capacity of at least so much that makes use of what is spared: blocks are not cut."""
+        while self.spare is not None and self.spare.has(2 * capacity * self._width):
+            capacity *= 2
+        return capacity
+
+    def _sweep(self) -> None:
+        for index in self.indexes:
+            index_kernels.sweep(index.heads, self.mask, self.tail, self.head - 1)
+        self._note_swept(self.head)
+
+    def _note_swept(self, head: int) -> None:
+        """All heads of rows that had expired when ``head`` was the head are clear."""
+        self._swept, self._sweeping = head, None
+        wait = self.capacity >> 1 if self.capacity > _AT_ONCE else 2 * self.capacity
+        self._next_sweep = head + wait
+
+    def _sweep_beside(self) -> None:
+        """Clear the heads of expired rows from some more buckets: to do so with all at once takes
+        as long as several pushes."""
+        began, start = self._sweeping or (self.head, 0)
+        stop = min(start + _PER_ROW * (_LOT + self.head - self._next_sweep), self.capacity)
+        for index in self.indexes:
+            index_kernels.sweep(index.heads[start:stop], self.mask, self.tail, self.head - 1)
+        if stop < self.capacity:
+            self._sweeping, self._next_sweep = (began, stop), self.head + _LOT
+        else:
+            self._note_swept(began)
+
+    def put(self, column: int, start: int, values: NDArray[Any]) -> None:
+        """Write ``values`` into ``column`` from row ``start`` on."""
+        first = start & self.mask
+        stop = first + len(values)
+        if stop <= self.capacity:  # In one piece: numpy copies it without a call to a kernel.
+            self.columns[column][first:stop] = values
+        else:
+            ring.put(self.columns[column], self.mask, start, values)
+
+    def take(self, column: int, rows: Int64s) -> NDArray[Any]:
+        """The values of ``column`` in ``rows``."""
+        taken: NDArray[Any] = ring.take(self.columns[column], self.mask, rows)
+        return taken
+
+    def insert(
+        self, index: HashIndex, start: int, keys: Int64s, chosen: Int64s | None = None
+    ) -> None:
+        """Put the rows from ``start`` on into ``index``, or those at the positions ``chosen``."""
+        if chosen is None:
+            narrow = index_kernels.insert(
+                index.heads,
+                index.entries,
+                index.shift,
+                self.mask,
+                self.tail,
+                start,
+                keys,
+            )
+        else:
+            narrow = index_kernels.insert_chosen(
+                index.heads,
+                index.entries,
+                index.shift,
+                self.mask,
+                self.tail,
+                start,
+                keys,
+                chosen,
+            )
+        index.stop = start + len(keys)
+        if not narrow:
+            index.narrow = False
+
+    def truncate(self, head: int) -> None:
+        """Forget the rows from ``head`` on."""
+        for index in self.indexes:
+            index_kernels.remove(
+                index.heads, index.entries, index.shift, self.mask, self.tail, head, index.stop
+            )
+            index.stop = min(index.stop, head)
+            index.earlier = None
+        self.head = head
+        self.low = self.tail
+        self._forget_expected()
+        self._sweeping = None  # It began with rows that never came.
+
+    def hide_before(self, instant: int) -> None:
+        """Let probes skip the oldest rows up to the first that is alive at ``instant``."""
+        self.low = ring.first_alive(self.deaths, self.mask, self.low, self.head, instant)
+
+    def expire(self, before: int) -> None:
+        """Let go of the oldest rows up to the first whose death is not before ``before``."""
+        self.advance(ring.first_alive(self.deaths, self.mask, self.tail, self.head, before))
+
+    def advance(self, tail: int) -> None:
+        """Let go of the rows before ``tail``."""
+        if tail > self.tail:
+            self.tail, self.low = tail, max(self.low, tail)
+            self._forget_expected()
+
+    def _forget_expected(self) -> None:
+        """What is there tells how large it should be; unless it is being filled."""
+        if self.spare is None:
+            self._expected = 0
+
+    def fit(self) -> None:
+        """Give memory back when the ring is much too large."""
+        live = max(self.head - self.tail, self._expected)
+        if self.capacity > SMALLEST and live * 4 < self.capacity:
+            self._resize(max(SMALLEST, 1 << max(0, 2 * live - 1).bit_length()))
+
+    def keep_only(self, rows: Int64s, expected: int = 0) -> None:
+        """Renumber: the given rows (ascending) become the rows from the present head on.
+
+        There will be room for twice as many, or for ``expected``.
+        """
+        kept = [ring.take(column, self.mask, rows) for column in self.columns]
+        saved = [
+            ring.take(index.entries, self.mask, rows[: np.searchsorted(rows, index.stop)])
+            for index in self.indexes
+        ]
+        room = max(SMALLEST, 2 * len(rows), expected)
+        fresh = self._allocate(1 << (room - 1).bit_length())
+        self._expected = expected
+        self.tail = self.low = self.head
+        self.head += len(rows)
+        self._adopt(*fresh)
+        for column, values in zip(self.columns, kept, strict=True):
+            ring.put(column, self.mask, self.tail, values)
+        for index, entries in zip(self.indexes, saved, strict=True):
+            index_kernels.enter_codes(
+                index.heads, index.entries, index.shift, self.mask, self.tail, entries
+            )
+            index.stop = self.tail + len(entries)
+        for follow in self.followers:
+            follow(rows, self.tail)
+
+    def is_worth_a_check(self) -> bool:
+        """Whether so many rows came since the last count that most of them may be dead.
+
+        Composites of two streams die at an even rate over a window, so half of those between tail
+        and head are dead as a rule, and packing them would be for ever. Two thirds are worth it.
+        """
+        return len(self) > 3 * self._alive_at_check + SMALLEST
+
+    def move_on(self, low: int, tail: int, head: int) -> bool:
+        """Rows have come and gone; whether it should be packed or is too large, by the look of it.
+
+        Indexes are for the caller to see to.
+        """
+        if tail != self.tail:
+            self.tail = tail
+            self._forget_expected()
+        self.low, self.head = low, head
+        if head > self._next_sweep:
+            self._sweep_beside()
+        live = head - tail
+        return live > 3 * self._alive_at_check + SMALLEST or (
+            live * 4 < self.capacity > SMALLEST and self._expected * 4 < self.capacity
+        )
+
+    def note_alive(self, count: int) -> None:
+        """So many rows are alive: the next check is when there may be thrice as many."""
+        self._alive_at_check = count
+
+    def pack(self, alive: Int64s) -> bool:
+        """Keep only the rows ``alive`` if they are less than a third; whether that was so.
+
+        About as many as there were now will be there again the next time.
+        """
+        self.note_alive(len(alive))
+        if 3 * len(alive) >= len(self):
+            return False
+        self.keep_only(alive, min(len(self), 4 * len(alive)))
+        return True
+
+    def _allocate(self, capacity: int, cleared: bool = True) -> tuple[int, list[NDArray[Any]]]:
+        """New memory for all columns and indexes, in one piece; nothing else changes yet.
+
+        A large piece is given huge pages by numpy, which makes random access much cheaper. Heads
+        are ``cleared``, or not yet.
+        """
+        types = self._types
+        sizes = [capacity * dtype.itemsize for dtype in types]
+        total = sum(sizes)
+        whole = np.empty(total, np.uint8) if self.spare is None else self.spare.take(total)
+        parts = []
+        start = 0
+        for size, dtype in zip(sizes, types, strict=True):
+            parts.append(whole[start : start + size].view(dtype))
+            start += size
+        if cleared:
+            for heads in parts[len(self.columns) :: 2]:
+                heads[:] = 0
+        return capacity, parts
+
+    @property
+    def _types(self) -> list[np.dtype[Any]]:
+        """Of all columns, and of the heads and entries of indexes."""
+        types = [column.dtype for column in self.columns]
+        return types + [np.dtype(np.uint32), np.dtype(np.int64)] * len(self.indexes)
+
+    @property
+    def _width(self) -> int:
+        """Bytes of a row."""
+        return sum(dtype.itemsize for dtype in self._types)
+
+    def _adopt(self, capacity: int, parts: list[NDArray[Any]]) -> None:
+        """Let columns and indexes, all still empty, live in new memory."""
+        self.generation = next(_GENERATIONS)
+        self.capacity = capacity
+        self.mask = capacity - 1
+        self._note_swept(self.head)
+        count = len(self.columns)
+        self.columns = parts[:count]
+        for number, index in enumerate(self.indexes):
+            index.heads, index.entries = parts[count + 2 * number : count + 2 * number + 2]
+            index.shift = 65 - capacity.bit_length()
+            index.touched = capacity
+
+    def _resize(self, capacity: int) -> None:
+        fresh = self._allocate(capacity)
+        old_columns, old_mask = self.columns, self.mask
+        old_entries = [index.entries for index in self.indexes]
+        self._adopt(*fresh)
+        for old, new in zip(old_columns, self.columns, strict=True):
+            ring.move(old, old_mask, new, self.mask, self.tail, self.head)
+        for index, entries in zip(self.indexes, old_entries, strict=True):
+            index_kernels.rebuild(
+                index.heads,
+                index.entries,
+                index.shift,
+                self.mask,
+                entries,
+                old_mask,
+                self.tail,
+                index.stop,
+            )
+
+
+ACTIVE = np.empty((2, 2 * probe.GROUP), np.int64)
+"""Working space of probes, which run one at a time."""
+
+
+def probe_all(
+    keys: Int64s,
+    births: Int64s,
+    deaths: Int64s,
+    rows: Rows,
+    index: HashIndex,
+    bound: int,
+    expected: float,
+    row_deaths: int = DEATH,
+) -> NDArray[np.int64]:
+    """All matches of a batch with the rows before ``bound``: a table of four rows.
+
+    ``expected`` is how many matches to make room for; with more, the probe is made twice.
+    """
+    room = int(1.25 * expected) + 64
+    while True:
+        out = np.empty((4, room), np.int64)
+        count = probe.probe(
+            keys,
+            births,
+            deaths,
+            index.heads,
+            index.entries,
+            index.narrow,
+            index.shift,
+            rows.columns[BIRTH],
+            rows.columns[row_deaths],
+            rows.mask,
+            rows.low,
+            index.stop - 1,
+            bound,
+            ACTIVE,
+            out,
+        )
+        if count < room:
+            return out[:, :count]
+        room = count + 1
+
+
+def probe_keys(
+    keys: Int64s, rows: Rows, index: HashIndex, bound: int, expected: float, offset: int = 0
+) -> NDArray[np.int64]:
+    """As :func:`probe_all`, by keys alone: a table of two rows, position + ``offset`` and row."""
+    room = int(1.25 * expected) + 64
+    while True:
+        out = np.empty((2, room), np.int64)
+        count = probe.probe_keys(
+            keys,
+            index.heads,
+            index.entries,
+            index.narrow,
+            index.shift,
+            rows.mask,
+            rows.low,
+            index.stop - 1,
+            bound,
+            offset,
+            ACTIVE,
+            out,
+        )
+        if count < room:
+            return out[:, :count]
+        room = count + 1
+
+
+def exists(keys: Int64s, rows: Rows, index: HashIndex, found: NDArray[np.bool_]) -> int:
+    """Set ``found`` where a row that probes may see has the key; how many are found."""
+    number: int = demand.exists(
+        keys,
+        index.heads,
+        index.entries,
+        index.narrow,
+        index.shift,
+        rows.mask,
+        rows.low,
+        rows.head - 1,
+        ACTIVE,
+        found,
+    )
+    return number

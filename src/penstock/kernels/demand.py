@@ -1,0 +1,125 @@
+"""Demand: is there a partner for a key, and who has been waiting for one.
+
+:func:`exists` asks a hash index (:mod:`penstock.kernels.index`); :func:`add` and
+:func:`may_contain` are a Bloom filter, which answers from two bits of a small table and may say yes
+by mistake, never no.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from penstock.kernels.probe import GROUP, filter_keys, locate, walk_on
+
+Int64s = NDArray[np.int64]
+Uint32s = NDArray[np.uint32]
+UInt64s = NDArray[np.uint64]
+Bools = NDArray[np.bool_]
+
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+@njit(cache=True)
+def exists(
+    keys: Int64s,
+    heads: Uint32s,
+    entries: Int64s,
+    narrow: bool,
+    shift: int,
+    mask: int,
+    tail: int,
+    newest: int,
+    active: NDArray[np.int64],
+    found: Bools,
+) -> int:
+    """Set ``found`` where a row from ``tail`` on has the key; how many are found.
+
+    If the index is not ``narrow``, equal codes count as equal keys: yes by mistake, never no.
+    ``active`` is working space as for a probe.
+    """
+    n = keys.shape[0]
+    count = np.uint64(0)
+    walking = np.uint64(0)
+    for i in range(n):
+        found[i] = False
+    for start in range(0, n, GROUP):
+        stop = min(start + GROUP, n)
+        walking = filter_keys(keys, start, stop, heads, narrow, shift, active, walking)
+        if walking < GROUP and stop < n:
+            continue
+        locate(active, walking, entries, newest, mask)
+        while walking > 0:
+            staying = np.uint64(0)
+            for k in range(walking):
+                asked = active[0, np.uint64(k)]
+                s = active[1, np.uint64(k)]
+                entry = entries[np.uint64(s & mask)]
+                equal = (np.int32(entry) == np.int32(asked)) & (s >= tail)
+                at = np.uint64(asked >> 32)
+                found[at] |= equal
+                count += np.uint64(equal)
+                staying = walk_on(asked, s, entry, equal, entries, tail, mask, active, staying)
+            walking = staying
+    return int(count)
+
+
+@njit(cache=True)
+def split(found: Bools, yes: Int64s, no: Int64s) -> None:
+    """Fill ``yes`` with the positions that are set in ``found`` and ``no`` with the others.
+
+    Each needs room for one more.
+    """
+    there = np.uint64(0)
+    for i in range(found.shape[0]):
+        yes[there] = i
+        no[np.uint64(i) - there] = i
+        there += np.uint64(found[np.uint64(i)])
+
+
+@njit(cache=True)
+def claim(claimed: Bools, mask: int, rows: Int64s, out: Int64s) -> int:
+    """Claim each of ``rows`` that nobody has claimed; these go into ``out``. How many."""
+    count = 0
+    for i in range(rows.shape[0]):
+        slot = rows[i] & mask
+        out[count] = rows[i]
+        count += not claimed[slot]
+        claimed[slot] = True
+    return count
+
+
+@njit(cache=True, inline="always")
+def _places(key: int, bits: int) -> tuple[np.int64, np.int64]:
+    h = np.uint64(key)
+    h = (h ^ (h >> np.uint64(30))) * _FIRST
+    h = (h ^ (h >> np.uint64(27))) * _SECOND
+    h = h ^ (h >> np.uint64(31))
+    spare = np.uint64(bits - 1)
+    return np.int64(h & spare), np.int64((h >> np.uint64(32)) & spare)
+
+
+@njit(cache=True)
+def add(table: UInt64s, keys: Int64s) -> None:
+    """Put ``keys`` into the filter, whose size is a power of two."""
+    bits = 64 * table.shape[0]
+    for i in range(keys.shape[0]):
+        first, second = _places(keys[i], bits)
+        table[first >> 6] |= np.uint64(1) << np.uint64(first & 63)
+        table[second >> 6] |= np.uint64(1) << np.uint64(second & 63)
+
+
+@njit(cache=True)
+def may_contain(table: UInt64s, keys: Int64s, found: Bools) -> int:
+    """Set ``found`` where the key may be in the filter; how many may."""
+    bits = 64 * table.shape[0]
+    count = 0
+    for i in range(keys.shape[0]):
+        first, second = _places(keys[i], bits)
+        one = (table[first >> 6] >> np.uint64(first & 63)) & np.uint64(1)
+        two = (table[second >> 6] >> np.uint64(second & 63)) & np.uint64(1)
+        found[i] = (one & two) != 0
+        count += found[i]
+    return count

@@ -1,0 +1,102 @@
+"""Numbers for rows of int64: the loops behind
+:class:`penstock.engine.output.group_table.GroupTable`.
+
+Open addressing with linear probing. ``slots`` holds group numbers, -1 where it is empty, and is at
+least twice as long as there are groups. A hash leads to a slot; all columns of ``keys`` decide.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+EMPTY = -1
+
+
+@njit(cache=True)
+def hash_row(keys: Int64s, row: int) -> np.int64:
+    """A hash of all columns of one row (splitmix64's finaliser after each)."""
+    h = np.uint64(0)
+    for i in range(keys.shape[1]):
+        h += np.uint64(0x9E3779B97F4A7C15)
+        h ^= np.uint64(keys[row, i])
+        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        h ^= h >> np.uint64(31)
+    return np.int64(h)
+
+
+@njit(cache=True)
+def number(rows: Int64s, keys: Int64s, slots: Int64s, count: int) -> tuple[Int64s, Int64s]:
+    """The group of each of ``rows``, and the rows that are the first of a new group.
+
+    ``keys`` and ``slots`` have room for as many new groups as there are rows.
+    """
+    mask = slots.shape[0] - 1
+    groups = np.empty(rows.shape[0], np.int64)
+    firsts = np.empty(rows.shape[0], np.int64)
+    new = 0
+    for row in range(rows.shape[0]):
+        slot = hash_row(rows, row) & mask
+        while True:
+            group = slots[slot]
+            if group == EMPTY:
+                group = count + new
+                slots[slot] = group
+                for i in range(rows.shape[1]):
+                    keys[group, i] = rows[row, i]
+                firsts[new] = row
+                new += 1
+                break
+            same = True
+            for i in range(rows.shape[1]):
+                if keys[group, i] != rows[row, i]:
+                    same = False
+                    break
+            if same:
+                break
+            slot = (slot + 1) & mask
+        groups[row] = group
+    return groups, firsts[:new]
+
+
+@njit(cache=True)
+def enter(keys: Int64s, count: int, slots: Int64s) -> None:
+    """Put the groups up to ``count`` into the empty ``slots``."""
+    mask = slots.shape[0] - 1
+    for group in range(count):
+        slot = hash_row(keys, group) & mask
+        while slots[slot] != EMPTY:
+            slot = (slot + 1) & mask
+        slots[slot] = group
+
+
+@njit(cache=True)
+def size_of(offsets: Int64s, rows: Int64s) -> int:
+    """How many bytes the values in ``rows`` have."""
+    size = 0
+    for row in rows:
+        size += offsets[row + 1] - offsets[row]
+    return size
+
+
+@njit(cache=True)
+def copy_bytes(
+    data: Bytes, offsets: Int64s, rows: Int64s, arena: Bytes, ends: Int64s, count: int
+) -> None:
+    """Append the values ``data[offsets[row]:offsets[row + 1]]`` to the ``count`` in ``arena``.
+
+    Value ``i`` in ``arena`` lies between ``ends[i]`` and ``ends[i + 1]``.
+    """
+    place = ends[count]
+    for i in range(rows.shape[0]):
+        start = offsets[rows[i]]
+        size = offsets[rows[i] + 1] - start
+        for j in range(size):
+            arena[place + j] = data[start + j]
+        place += size
+        ends[count + i + 1] = place

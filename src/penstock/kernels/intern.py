@@ -1,0 +1,282 @@
+"""Numbering byte strings: the loops behind :class:`penstock.values.interner.Interner`.
+
+``arena`` is one int64 array of entries, one after the other in the order of their numbers. An entry
+is its number, its size in bytes, and the bytes as little-endian words, the last one filled up with
+zeros. ``slots`` is an open-addressing table with linear probing, two int64 per slot: a hash, and
+the place of an entry in the arena, -1 if the slot is empty.
+
+The hash decides nothing: a slot with the same hash is a hit only if size and bytes agree.
+
+:func:`intern` works on blocks of rows in three passes: hash the values, find for each the first
+slot with its hash, compare the bytes. Within a pass the rows do not depend on one another, so their
+cache misses overlap. The first two only guess, on the table as it was before the block; a row whose
+guess is not confirmed by the third, which may enter new values, is searched for once more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+Booleans = NDArray[np.bool_]
+
+EMPTY = -1
+NOT_A_VALUE = -1
+"""What :func:`intern` gives for NULL."""
+HEADER = 2
+"""Words of an entry before its bytes."""
+
+_BLOCK = 128
+_K0 = np.uint64(0x9E3779B97F4A7C15)
+_K1 = np.uint64(0xFF51AFD7ED558CCD)
+_K2 = np.uint64(0xC4CEB9FE1A85EC53)
+_32 = np.uint64(32)
+
+
+@njit(cache=True, inline="always")
+def word_at(data: Bytes, position: int) -> np.uint64:
+    """The eight bytes from ``position`` on, as a little-endian integer."""
+    p = np.uint64(position)
+    return (
+        np.uint64(data[p])
+        | (np.uint64(data[p + np.uint64(1)]) << np.uint64(8))
+        | (np.uint64(data[p + np.uint64(2)]) << np.uint64(16))
+        | (np.uint64(data[p + np.uint64(3)]) << np.uint64(24))
+        | (np.uint64(data[p + np.uint64(4)]) << np.uint64(32))
+        | (np.uint64(data[p + np.uint64(5)]) << np.uint64(40))
+        | (np.uint64(data[p + np.uint64(6)]) << np.uint64(48))
+        | (np.uint64(data[p + np.uint64(7)]) << np.uint64(56))
+    )
+
+
+@njit(cache=True, inline="always")
+def part_of_word_at(data: Bytes, position: int, size: int) -> np.uint64:
+    """The ``size`` (one to seven) bytes from ``position`` on, as a little-endian integer."""
+    word = np.uint64(0)
+    if position + 8 <= len(data):
+        bits = np.uint64(8) * np.uint64(size)
+        word = word_at(data, position) & ((np.uint64(1) << bits) - np.uint64(1))
+    else:
+        for i in range(size):
+            word |= np.uint64(data[position + i]) << np.uint64(8 * i)
+    return word
+
+
+@njit(cache=True)
+def hash_bytes(data: Bytes, start: int, size: int) -> np.int64:
+    """A 64-bit hash of the ``size`` bytes from ``start`` on, as int64."""
+    h = np.uint64(size) * _K0
+    position = start
+    left = size
+    while left >= 8:
+        h = (h ^ word_at(data, position)) * _K1
+        h ^= h >> _32
+        position += 8
+        left -= 8
+    if left > 0:
+        h = (h ^ part_of_word_at(data, position, left)) * _K1
+        h ^= h >> _32
+    h *= _K2
+    h ^= h >> _32
+    return np.int64(h)
+
+
+@njit(cache=True)
+def hash_entry(arena: Int64s, place: int) -> np.int64:
+    """The same hash, of the bytes of an entry."""
+    size = arena[place + 1]
+    h = np.uint64(size) * _K0
+    for i in range((size + 7) // 8):
+        h = (h ^ np.uint64(arena[place + HEADER + i])) * _K1
+        h ^= h >> _32
+    h *= _K2
+    h ^= h >> _32
+    return np.int64(h)
+
+
+@njit(cache=True)
+def is_entry(arena: Int64s, place: int, data: Bytes, start: int, size: int) -> bool:
+    """Whether the entry at ``place`` is for the ``size`` bytes of ``data`` from ``start`` on."""
+    if arena[place + 1] != size:
+        return False
+    position = start
+    left = size
+    place += HEADER
+    while left >= 8:
+        if np.uint64(arena[place]) != word_at(data, position):
+            return False
+        place += 1
+        position += 8
+        left -= 8
+    return left == 0 or np.uint64(arena[place]) == part_of_word_at(data, position, left)
+
+
+@njit(cache=True)
+def put_entry(arena: Int64s, place: int, number: int, data: Bytes, start: int, size: int) -> int:
+    """Write an entry; the place behind it."""
+    arena[place] = number
+    arena[place + 1] = size
+    position = start
+    left = size
+    place += HEADER
+    while left >= 8:
+        arena[place] = np.int64(word_at(data, position))
+        place += 1
+        position += 8
+        left -= 8
+    if left > 0:
+        arena[place] = np.int64(part_of_word_at(data, position, left))
+        place += 1
+    return place
+
+
+@njit(cache=True)
+def intern(
+    data: Bytes,
+    offsets: Int64s,
+    validity: Booleans,
+    slots: Int64s,
+    arena: Int64s,
+    used: int,
+    count: int,
+    next_number: int,
+    first: int,
+    out: Int64s,
+) -> tuple[int, int, int]:
+    """Number the rows from ``first`` on; the first row not done, ``used`` and ``count`` after it.
+
+    ``used`` words of ``arena`` hold ``count`` entries. Stops early when one more would not fit: the
+    caller makes room and goes on. ``validity`` is empty if no row is NULL.
+    """
+    mask = len(slots) // 2 - 1
+    limit = (mask + 1) // 2
+    rows = len(offsets) - 1
+    has_nulls = len(validity) != 0
+    hashes = np.empty(_BLOCK, np.int64)
+    guesses = np.empty(_BLOCK, np.int64)
+    for block in range(first, rows, _BLOCK):
+        stop = min(block + _BLOCK, rows)
+        for row in range(block, stop):
+            if not has_nulls or validity[row]:
+                start = offsets[row]
+                hashes[row - block] = hash_bytes(data, start, offsets[row + 1] - start)
+            else:
+                hashes[row - block] = 0
+        for i in range(stop - block):
+            h = hashes[i]
+            slot = h & mask
+            while slots[2 * slot + 1] != EMPTY and slots[2 * slot] != h:
+                slot = (slot + 1) & mask
+            guesses[i] = slots[2 * slot + 1]
+        for row in range(block, stop):
+            if has_nulls and not validity[row]:
+                out[row] = NOT_A_VALUE
+                continue
+            start = offsets[row]
+            size = offsets[row + 1] - start
+            place = guesses[row - block]
+            if place != EMPTY and is_entry(arena, place, data, start, size):
+                out[row] = arena[place]
+                continue
+            h = hashes[row - block]
+            slot = h & mask
+            while True:
+                place = slots[2 * slot + 1]
+                if place == EMPTY:
+                    if count >= limit or used + HEADER + (size + 7) // 8 > len(arena):
+                        return row, used, count
+                    slots[2 * slot] = h
+                    slots[2 * slot + 1] = used
+                    used = put_entry(arena, used, next_number, data, start, size)
+                    out[row] = next_number
+                    next_number += 1
+                    count += 1
+                    break
+                if slots[2 * slot] == h and is_entry(arena, place, data, start, size):
+                    out[row] = arena[place]
+                    break
+                slot = (slot + 1) & mask
+    return rows, used, count
+
+
+@njit(cache=True)
+def rehash(old: Int64s, new: Int64s) -> None:
+    """Move the entries of table ``old`` to the empty table ``new``, by the hashes stored there."""
+    mask = len(new) // 2 - 1
+    for i in range(len(old) // 2):
+        if old[2 * i + 1] != EMPTY:
+            h = old[2 * i]
+            slot = h & mask
+            while new[2 * slot + 1] != EMPTY:
+                slot = (slot + 1) & mask
+            new[2 * slot] = h
+            new[2 * slot + 1] = old[2 * i + 1]
+
+
+@njit(cache=True)
+def list_entries(arena: Int64s, places: Int64s, numbers: Int64s) -> None:
+    """Fill in the places and numbers of all entries; ``places`` also gets the place behind them."""
+    place = 0
+    for entry in range(len(numbers)):
+        places[entry] = place
+        numbers[entry] = arena[place]
+        place += HEADER + (arena[place + 1] + 7) // 8
+    places[len(numbers)] = place
+
+
+@njit(cache=True)
+def mark_live(places: Int64s, numbers: Int64s, live: Int64s, kept: Booleans) -> tuple[int, int]:
+    """Set ``kept`` for the entries numbered in ``live``; how many they are, and their words.
+
+    Numbers in ``live`` may repeat, and may be of no entry. ``numbers`` is ascending, so each is
+    found by bisection.
+    """
+    count = 0
+    words = 0
+    for number in live:
+        low = 0
+        high = len(numbers)
+        while low < high:
+            middle = (low + high) // 2
+            if numbers[middle] < number:
+                low = middle + 1
+            else:
+                high = middle
+        if low < len(numbers) and numbers[low] == number and not kept[low]:
+            kept[low] = True
+            count += 1
+            words += places[low + 1] - places[low]
+    return count, words
+
+
+@njit(cache=True)
+def copy_kept(
+    arena: Int64s, places: Int64s, kept: Booleans, new_arena: Int64s, new_slots: Int64s
+) -> None:
+    """Copy the ``kept`` entries, and enter them into the empty ``new_slots``."""
+    mask = len(new_slots) // 2 - 1
+    used = 0
+    for entry in range(len(kept)):
+        if kept[entry]:
+            h = hash_entry(arena, places[entry])
+            slot = h & mask
+            while new_slots[2 * slot + 1] != EMPTY:
+                slot = (slot + 1) & mask
+            new_slots[2 * slot] = h
+            new_slots[2 * slot + 1] = used
+            for place in range(places[entry], places[entry + 1]):
+                new_arena[used] = arena[place]
+                used += 1
+
+
+@njit(cache=True)
+def copy_bytes(arena: Int64s, places: Int64s, offsets: Int64s, data: Bytes) -> None:
+    """Copy the bytes of each entry to where ``offsets`` says."""
+    for entry in range(len(offsets) - 1):
+        start = offsets[entry]
+        for i in range(offsets[entry + 1] - start):
+            word = np.uint64(arena[places[entry] + HEADER + i // 8])
+            data[start + i] = np.uint8((word >> np.uint64(8 * (i % 8))) & np.uint64(255))

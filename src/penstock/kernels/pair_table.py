@@ -1,0 +1,98 @@
+"""Numbering pairs of int64: the loops behind :class:`penstock.values.pair_table.PairTable`.
+
+``pairs`` holds pair ``i`` at ``2 * i`` and ``2 * i + 1``; its number is ``i``. ``slots`` is an
+open-addressing table of numbers with linear probing, -1 for an empty slot. The pairs themselves are
+compared, so the hash decides nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+EMPTY = -1
+
+_K0 = np.uint64(0x9E3779B97F4A7C15)
+_K1 = np.uint64(0xFF51AFD7ED558CCD)
+_32 = np.uint64(32)
+
+
+@njit(cache=True, inline="always")
+def slot_of(first: int, second: int, mask: int) -> np.int64:
+    """Where the search for a pair begins."""
+    h = np.uint64(second) * _K0
+    h ^= h >> _32
+    h = (h ^ np.uint64(first)) * _K1
+    h ^= h >> _32
+    return np.int64(h) & np.int64(mask)
+
+
+@njit(cache=True)
+def number_pairs(
+    firsts: Int64s,
+    seconds: Int64s,
+    slots: Int64s,
+    pairs: Int64s,
+    count: int,
+    begin: int,
+    out: Int64s,
+) -> tuple[int, int]:
+    """Number the rows from ``begin`` on; the first row not done, and how many pairs there are.
+
+    Stops early when a pair more would not fit: the caller makes room and goes on.
+    """
+    mask = len(slots) - 1
+    limit = len(pairs) // 2
+    rows = len(firsts)
+    for row in range(begin, rows):
+        first = firsts[row]
+        second = seconds[row]
+        slot = slot_of(first, second, mask)
+        while True:
+            number = slots[slot]
+            if number == EMPTY:
+                if count >= limit:
+                    return row, count
+                slots[slot] = count
+                pairs[2 * count] = first
+                pairs[2 * count + 1] = second
+                out[row] = count
+                count += 1
+                break
+            if pairs[2 * number] == first and pairs[2 * number + 1] == second:
+                out[row] = number
+                break
+            slot = (slot + 1) & mask
+    return rows, count
+
+
+@njit(cache=True)
+def enter_pairs(slots: Int64s, pairs: Int64s, count: int) -> None:
+    """Enter ``count`` distinct pairs into the empty table ``slots``."""
+    mask = len(slots) - 1
+    for number in range(count):
+        slot = slot_of(pairs[2 * number], pairs[2 * number + 1], mask)
+        while slots[slot] != EMPTY:
+            slot = (slot + 1) & mask
+        slots[slot] = number
+
+
+@njit(cache=True)
+def renumber(live: Int64s, mapping: Int64s) -> int:
+    """Fill ``mapping`` from old to new numbers: dense, in the old order, -1 where not in ``live``.
+
+    Returns how many there are. Numbers in ``live`` may repeat; those of no pair are passed over.
+    """
+    for number in live:
+        if 0 <= number < len(mapping):
+            mapping[number] = 0
+    count = 0
+    for number in range(len(mapping)):
+        if mapping[number] == 0:
+            mapping[number] = count
+            count += 1
+    return count

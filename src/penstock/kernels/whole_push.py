@@ -1,0 +1,221 @@
+"""A whole push in one call: what has died is let go of, rows go into their windows, joins run, and
+the columns of the answer are filled.
+
+Between two calls of kernels, Python finds its own code and objects gone from the processor's
+caches: a call costs several times what it does by itself, and to see where every ring ends took ten
+of them. ``code`` is that of :mod:`~penstock.kernels.push`, with one more part, at the place
+that follows the items. It tells how the rows of rings die: the number of windows, and of each its
+ring and the address of its deaths; the number of states, and of each its ring, the number of its
+columns of ids, and of each column its address and the ring of its window.
+
+``arrivals`` has a row of numbers for each window, those named below. ``facts`` are those of
+:mod:`~penstock.kernels.arrow_struct`, with a ``COUNT`` of 0 for a source without a batch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from penstock.kernels import arrow_struct
+from penstock.kernels.answer import answer
+from penstock.kernels.cycles import cycles
+from penstock.kernels.lifespan import BEGINNING
+from penstock.kernels.pointer import bytes_at, int64s
+from penstock.kernels.push import (
+    ANSWERED,
+    BYTES,
+    CHOOSES,
+    DONE,
+    GUARDED,
+    HEAD,
+    KIND,
+    MASK,
+    OLD,
+    OPPOSITE,
+    RESULTS,
+    RING_LOW,
+    SCRATCH,
+    TAIL,
+    WINDOW,
+    run,
+)
+from penstock.kernels.ring import first_alive
+from penstock.kernels.window import COLUMNS, append
+
+Int64s = NDArray[np.int64]
+
+CODE, SIZE, RING, LAP, SOURCE, FOUND, PICKS, COPIED, NUMBERS = range(9)
+ARRIVAL = 9
+"""Of the new rows of a window: the table of :mod:`~penstock.kernels.window` and its size;
+the ring; the lap; the number of the source; where the addresses of the columns of the source are,
+and where it says which of these the window has; room for the addresses of these; where the numbers
+of its indexes are."""
+
+
+@njit(cache=True)
+def _let_go(code: Int64s, rings: NDArray[np.int64], end: int, instant: int) -> None:
+    """Move ``end`` of all rings, ``TAIL`` or ``RING_LOW``, past what died before ``instant``."""
+    at = code[1 + code[0]]
+    windows, at = code[at], at + 1
+    for _ in range(windows):
+        ring, mask = code[at], rings[code[at], MASK]
+        deaths = int64s(code[at + 1], mask + 1)
+        rings[ring, end] = first_alive(deaths, mask, rings[ring, end], rings[ring, HEAD], instant)
+        at += 2
+    states, at = code[at], at + 1
+    for _ in range(states):
+        ring, columns, mask = code[at], code[at + 1], rings[code[at], MASK]
+        row, head = rings[ring, end], rings[ring, HEAD]
+        is_whole = False
+        while row < head and not is_whole:
+            is_whole = True
+            for column in range(columns):
+                ids, window = code[at + 2 + 2 * column], code[at + 3 + 2 * column]
+                is_whole &= int64s(ids, mask + 1)[np.uint64(row & mask)] >= rings[window, end]
+            row += not is_whole
+        rings[ring, end] = row
+        at += 2 + 2 * columns
+
+
+@njit(cache=True)
+def _take_in(
+    arrivals: NDArray[np.int64],
+    facts: NDArray[np.int64],
+    hashes: Int64s,
+    rings: NDArray[np.int64],
+    narrow: Int64s,
+    laps: Int64s,
+) -> None:
+    """Append to the windows what has come for them; there is room. ``laps`` get the cycles."""
+    for i in range(arrivals.shape[0]):
+        before = cycles()
+        each = arrivals[i]
+        fact = facts[each[SOURCE]]
+        count, ring = fact[arrow_struct.COUNT], each[RING]
+        if count == 0:
+            continue
+        table = int64s(each[CODE], each[SIZE])
+        columns = table[COLUMNS]
+        found = int64s(each[FOUND], fact[arrow_struct.COLUMNS])
+        picks, copied = int64s(each[PICKS], columns), int64s(each[COPIED], columns)
+        for column in range(columns):
+            copied[column] = found[picks[column]]
+        head = rings[ring, HEAD]
+        wide = append(
+            table,
+            head,
+            rings[ring, TAIL],
+            found[fact[arrow_struct.TIME]],
+            fact[arrow_struct.TICKS],
+            count,
+            copied,
+            hashes,
+        )
+        rings[ring, HEAD] = head + count
+        index = 0
+        while wide >> index:
+            number = int64s(each[NUMBERS] + 8 * index, 1)[0]
+            if wide >> index & 1:
+                narrow[number] = 0
+            index += 1
+        laps[each[LAP]] = cycles() - before
+
+
+@njit(cache=True)
+def _clear(code: Int64s, rings: NDArray[np.int64], met: NDArray[np.uint8]) -> None:
+    """New rows are awake, and nobody has been met."""
+    for item in range(code[0]):
+        at = code[1 + item]
+        if code[at + KIND] == GUARDED:
+            window, opposite = code[at + WINDOW], code[at + OPPOSITE]
+            mask = rings[window, MASK]
+            asleep = bytes_at(code[at + BYTES], mask + 1)
+            for row in range(rings[window, OLD], rings[window, HEAD]):
+                asleep[np.uint64(row & mask)] = 0
+            if code[at + CHOOSES]:
+                met[SCRATCH : SCRATCH + rings[opposite, HEAD] - rings[opposite, OLD]] = 0
+
+
+@njit(cache=True)
+def begin(
+    arrivals: NDArray[np.int64],
+    facts: NDArray[np.int64],
+    hashes: Int64s,
+    before: int,
+    since: int,
+    code: Int64s,
+    rings: NDArray[np.int64],
+    narrow: Int64s,
+    laps: Int64s,
+) -> None:
+    """Let go of what died before ``before``, hide what died before ``since``, take in what came."""
+    if before > BEGINNING:
+        _let_go(code, rings, TAIL, before)
+        for ring in range(rings.shape[0]):
+            rings[ring, RING_LOW] = max(rings[ring, RING_LOW], rings[ring, TAIL])
+    if since > BEGINNING:
+        _let_go(code, rings, RING_LOW, since)
+    _take_in(arrivals, facts, hashes, rings, narrow, laps)
+
+
+@njit(cache=True)
+def push(
+    arrivals: NDArray[np.int64],
+    facts: NDArray[np.int64],
+    hashes: Int64s,
+    before: int,
+    since: int,
+    is_new: bool,
+    code: Int64s,
+    rings: NDArray[np.int64],
+    narrow: Int64s,
+    growth: NDArray[np.float64],
+    counts: Int64s,
+    laps: Int64s,
+    progress: Int64s,
+    work: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    found: NDArray[np.int64],
+    active: NDArray[np.int64],
+    now: Int64s,
+    tally: Int64s,
+    sources: Int64s,
+    met: NDArray[np.uint8],
+    results: NDArray[np.int64],
+    columns: Int64s,
+    order: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> int:
+    """:func:`begin` if it ``is_new``; :func:`~penstock.kernels.push.run` what is left.
+
+    If there are ``columns``, they are the ``code`` of :mod:`~penstock.kernels.answer`, which
+    fills ``out`` if there is room, and ``progress`` says so.
+    """
+    if is_new:
+        begin(arrivals, facts, hashes, before, since, code, rings, narrow, laps)
+        _clear(code, rings, met)
+    lacking: int = run(
+        code,
+        rings,
+        narrow,
+        growth,
+        counts,
+        laps,
+        progress,
+        work,
+        keys,
+        found,
+        active,
+        now,
+        tally,
+        sources,
+        met,
+        results,
+    )
+    count = progress[RESULTS]
+    if lacking == DONE and columns.shape[0] and 0 < count <= out.shape[1]:
+        births = results.shape[0] - 2
+        progress[ANSWERED] = answer(columns, results[:, :count], births, order, out)
+    return lacking

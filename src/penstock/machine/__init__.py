@@ -1,0 +1,1 @@
+"""What drives the engine from outside: calibration and warm-up."""

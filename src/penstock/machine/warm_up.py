@@ -1,0 +1,230 @@
+"""Compiling the kernels ahead of time.
+
+:func:`warm_up` runs small queries that between them use every kernel with every type that a key or
+a column can have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import decimal
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.engine import Engine
+from penstock.engine.feedback.feedback import Detection, Feedback
+from penstock.engine.rationing.overload import Overload
+from penstock.errors import InputError
+from penstock.kernels.compilation import announce_compilation, compilations
+from penstock.query.parse import parse
+
+
+def warm_up(progress: Callable[[int, int], None] | None = None) -> int:
+    """Compile what is not on disk yet; how many kernels that were.
+
+    ``progress`` is told how many of the queries have run, and how many there are.
+    """
+    announce_compilation()
+    before = compilations.count
+    schemas = {name: _batch(name, 0, 0, 1, False).schema for name in "ABC"}
+    schemas["T"] = _static().schema
+    cases = list(_cases())
+    for number, (text, plan, options) in enumerate(cases):
+        query = parse(text, schemas=schemas)
+        many = options.pop("many", False)
+        other_plan = options.pop("then", None)
+        engine = Engine(query, plan=plan, **options)
+        sources = {stream.source for block in query.blocks for stream in block.streams}
+        static = {"T": _static()} if "T" in sources else {}
+        for turn, push in enumerate(_pushes(many)):
+            if turn == _CHANGE and other_plan is not None:
+                engine.migrate(other_plan)
+            batches = {name: batch for name, batch in push.items() if name in sources}
+            with contextlib.suppress(InputError):  # Taking back a failed push needs kernels too.
+                engine.push(batches | static)
+            static = {}
+        engine.statistics()
+        restored = Engine.restore(query, engine.checkpoint())
+        restored.finish()
+        if progress is not None:
+            progress(number + 1, len(cases))
+    return compilations.count - before
+
+
+_TYPES: dict[str, Any] = {
+    "i8": pa.int8(),
+    "i16": pa.int16(),
+    "i32": pa.int32(),
+    "i64": pa.int64(),
+    "u8": pa.uint8(),
+    "u16": pa.uint16(),
+    "u32": pa.uint32(),
+    "u64": pa.uint64(),
+    "f16": pa.float16(),
+    "f32": pa.float32(),
+    "f64": pa.float64(),
+    "flag": pa.bool_(),
+    "text": pa.string(),
+    "long_text": pa.large_string(),
+    "bytes": pa.binary(),
+    "code": pa.dictionary(pa.int32(), pa.string()),
+    "day": pa.date32(),
+    "day64": pa.date64(),
+    "clock": pa.time32("s"),
+    "clock64": pa.time64("us"),
+    "at": pa.timestamp("us"),
+    "span": pa.duration("ms"),
+    "price": pa.decimal128(10, 2),
+    "wide": pa.decimal128(38, 2),
+}
+_NO_KEY = ("f16",)
+
+
+def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Queries with plan and options."""
+    payload = ", ".join(f"A.{column} AS {column}" for column in _TYPES)
+    pair = "A [RANGE 50 MILLISECONDS], B [RANGE 70 MILLISECONDS]"
+    three = f"{pair}, C [RANGE 60 MILLISECONDS]"
+    chain = "A.i64 = B.i64 AND B.i32 = C.i32"
+    for plan in ("((A B) C)", "(A B C)"):
+        yield f"SELECT {payload}, C.id FROM {three} WHERE {chain}", plan, {}
+        yield f"SELECT A.id, C.id FROM {three} WHERE {chain}", plan, {"lateness": 20}
+    long = "A [RANGE 9 SECONDS], B [RANGE 9 SECONDS], C [RANGE 9 SECONDS]"
+    yield f"SELECT A.id, C.id FROM {long} WHERE {chain}", "(A B C)", {}
+    for join in ("hash", "nested-loops"):  # States of the second plan are completed on demand.
+        changed = {"then": "(A (B C))", "join": join}
+        yield f"SELECT A.id, C.id FROM {long} WHERE {chain}", "((A B) C)", changed
+    four = ", ".join(
+        f"{source} [RANGE 9 SECONDS] AS {name}" for source, name in zip("ABCA", "pqrs", strict=True)
+    )
+    links = "p.i64 = q.i64 AND q.i32 = r.i32 AND r.i64 = s.i64"
+    for plan in ("((p q) (r s))", "(((r s) q) p)"):  # Joins ask joins, and a push fails.
+        failing: dict[str, Any] = {"then": plan, "many": True}
+        yield f"SELECT 1 / (p.id - 150) AS x FROM {four} WHERE {links}", "(((p q) r) s)", failing
+    patient = long.replace("SECONDS]", "SECONDS] FRESHNESS 1 HOUR")
+    owing = {"overload": Overload("defer", probes=1), "many": True}
+    yield f"SELECT A.id, C.id FROM {patient} WHERE {chain}", "((A B) C)", owing
+    for column in _TYPES:
+        if column not in _NO_KEY:
+            text = f"SELECT A.id, B.{column} FROM {pair} WHERE A.{column} = B.{column}"
+            yield text, "auto", {"many": column in ("text", "i64")}
+    detections: tuple[Detection, ...] = ("index", "bloom")
+    for detection in detections:
+        told = {"feedback": Feedback(detection=detection, adaptive=False)}
+        star = "A.i64 = B.i64 AND A.i32 = C.i32"
+        yield f"SELECT A.id, C.id FROM {three} WHERE {star}", "((A B) C)", dict(told)
+        yield f"SELECT 1 / (A.id - 5) AS fails FROM {three} WHERE {star}", "(A B C)", dict(told)
+        counted = "A [ROWS 20], B [ROWS 30], C [ROWS 10]"
+        yield f"SELECT A.id, C.id FROM {counted} WHERE {star}", "((A B) C)", dict(told)
+    keys = "A.i64 = B.i64 AND A.text = B.text AND B.i64 = C.i64 AND A.i32 = C.i32"
+    yield f"SELECT A.id FROM {three} WHERE {keys}", "((A B) C)", {}
+    yield f"SELECT A.id FROM {three} WHERE {keys}", "((A B) C)", {"join": "nested-loops"}
+    theta = "A.i64 < B.i64 AND A.f64 + 1 <> B.f64 AND A.i64 + B.i64 + C.i64 > 10 AND A.i32 > 0"
+    yield f"SELECT A.id FROM {three} WHERE {theta} AND B.id = C.id", "((A B) C)", {}
+    yield f"SELECT A.id, T.name FROM {pair}, T WHERE A.i64 = B.i64 AND A.i32 = T.id", "auto", {}
+    rows = "A [ROWS 20], B [ROWS 30], C [PARTITION BY i32 ROWS 2]"
+    for plan in ("((A B) C)", "(A B C)"):
+        yield f"SELECT A.id FROM {rows} WHERE {chain}", plan, {}
+        yield f"DSTREAM (SELECT A.id FROM {rows} WHERE {chain})", plan, {}
+        yield f"SELECT 1 / (A.id - 5) AS fails FROM {rows} WHERE {chain}", plan, {}
+    yield f"SELECT 1 / (A.id - 5) AS fails FROM {three} WHERE {chain}", "((A B) C)", {}
+    partition = "A [PARTITION BY text ROWS 3], B [PARTITION BY i32, f64 ROWS 2]"
+    yield f"SELECT A.id FROM {partition} WHERE A.i64 = B.i64", "auto", {"many": True}
+    for emission in ("DSTREAM", "RSTREAM"):
+        yield f"{emission} (SELECT A.id FROM {pair} WHERE A.i64 = B.i64)", "auto", {}
+    for options in ({}, {"lateness": 20}):
+        yield (
+            "SELECT A.i64, A.text FROM A [RANGE 50 MILLISECONDS] EXCEPT "
+            "SELECT B.i64, B.text FROM B [RANGE 70 MILLISECONDS]",
+            "auto",
+            options,
+        )
+    for options in ({}, {"lateness": 20}):
+        for key in ("A.i32", "A.text, A.i64"):
+            for column in ("i64", "i32", "f64", "f32", "u64", "price", "wide"):
+                yield _grouped(key, column, pair, "COUNT SUM AVG MIN MAX"), "auto", options
+            for column in ("text", "day"):
+                yield _grouped(key, column, pair, "COUNT MIN MAX"), "auto", options
+    for column in ("text", "i64"):
+        options = {"lateness": 20, "many": True}
+        yield _grouped("A.text", column, pair, "MIN MAX"), "auto", options
+
+
+def _grouped(key: str, column: str, sources: str, functions: str) -> str:
+    selected = ", ".join(
+        f"{function}(B.{column}) AS out{i}" for i, function in enumerate(functions.split())
+    )
+    return (
+        f"SELECT {key}, COUNT(*) AS n, {selected} FROM {sources} WHERE A.i64 = B.i64 GROUP BY {key}"
+    )
+
+
+@functools.cache
+def _pushes(many: bool) -> list[dict[str, Any]]:
+    """Streams that grow and dry up; with and without NULLs, in and out of order, one alone."""
+    return [
+        {
+            name: _batch(name, number, 200 * number, count, number == 2)
+            for name in ("A" if number == 4 else "ABC")
+        }
+        for number, count in enumerate((1, 40, 100, _MANY if many else 20, 1, 30, 30))
+    ]
+
+
+_CHANGE = 3
+"""Before this push, the plan is changed."""
+_MANY = 5_000
+"""So many distinct values of a window that are gone in the next push, and are swept away."""
+
+
+def _batch(name: str, seed: int, start: int, count: int, with_nulls: bool) -> Any:
+    random = np.random.default_rng([ord(name), seed])
+    values = np.arange(count) if count == _MANY else random.integers(0, 20, count)
+    times = start + np.sort(random.integers(0, 100, count))
+    if seed == 3:
+        times = times[::-1].copy()
+    columns: dict[str, Any] = {
+        "id": pa.array(np.arange(count, dtype=np.int64)),
+        "ts": pa.array(times),
+    }
+    for column, type_ in _TYPES.items():
+        shown = [None if with_nulls and v == 7 else _value(type_, int(v)) for v in values]
+        columns[column] = pa.array(shown, type_)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _value(type_: Any, number: int) -> Any:
+    """A value of ``type_``, for small numbers another one for each."""
+    if pa.types.is_boolean(type_):
+        return number % 2 == 0
+    if pa.types.is_integer(type_):
+        return number % 2 ** (type_.bit_width - 1)
+    if (
+        pa.types.is_dictionary(type_)
+        or pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+    ):
+        return f"value {number}"
+    if pa.types.is_date(type_):
+        return datetime.date(2024, 1, 1) + datetime.timedelta(days=number)
+    if pa.types.is_decimal(type_):
+        return decimal.Decimal(number) / 4
+    if pa.types.is_float16(type_):
+        return np.float16(number)
+    if pa.types.is_floating(type_):
+        return number / 4
+    if pa.types.is_binary(type_):
+        return b"value %d" % number
+    instant = datetime.datetime(2024, 1, 1) + datetime.timedelta(seconds=number)
+    if pa.types.is_time(type_):
+        return instant.time()
+    return instant - datetime.datetime(2024, 1, 1) if pa.types.is_duration(type_) else instant
+
+
+def _static() -> Any:
+    return pa.table({"id": pa.array(range(20), pa.int32()), "name": [f"n{i}" for i in range(20)]})

@@ -1,0 +1,139 @@
+"""Exact numbers for byte strings.
+
+Two byte strings get the same number if and only if they are equal, as long as the interner holds
+their entry: the table is searched by a hash, but only the bytes decide. Numbers grow for ever and
+are never given twice. That is what makes :meth:`Interner.sweep` safe: a value that was swept and
+comes again gets a new number, and no key of a row that is still alive can be mistaken for it, since
+a row that is alive keeps its entry alive.
+
+Memory is about 50 to 100 bytes and the value itself for each distinct value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.kernels import intern as kernels
+
+Int64s = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+Booleans = NDArray[np.bool_]
+
+NOT_A_VALUE = kernels.NOT_A_VALUE
+"""The number of NULL."""
+
+_FEWEST_SLOTS = 64
+_FEWEST_WORDS = 128
+_ALL_VALID = np.zeros(0, np.bool_)
+
+
+class Interner:
+    """Numbers byte strings, for all columns that are compared with one another.
+
+    >>> interner = Interner()
+    >>> data = np.frombuffer(b"abcab", np.uint8)
+    >>> interner.intern(data, np.array([0, 2, 3, 5])).tolist()
+    [0, 1, 0]
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._next_number = 0
+        self._slots = _empty_slots(_FEWEST_SLOTS)
+        self._arena = np.empty(_FEWEST_WORDS, np.int64)
+        self._used = 0
+
+    def __len__(self) -> int:
+        """How many distinct values there are."""
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self._slots.nbytes + self._arena.nbytes
+
+    def intern(self, data: Bytes, offsets: Int64s, validity: Booleans | None = None) -> Int64s:
+        """The numbers of the values ``data[offsets[i]:offsets[i + 1]]``.
+
+        Where ``validity`` is false the number is :data:`NOT_A_VALUE`.
+        """
+        rows = len(offsets) - 1
+        out = np.empty(rows, np.int64)
+        valid = _ALL_VALID if validity is None else validity
+        # As they mostly come from Arrow: one compiled form of the kernel, and not four.
+        if data.flags.writeable:
+            data = data.view()
+            data.flags.writeable = False
+        if not offsets.flags.writeable:
+            offsets = offsets.copy()
+        done = 0
+        while True:
+            done, self._used, count = kernels.intern(
+                data,
+                offsets,
+                valid,
+                self._slots,
+                self._arena,
+                self._used,
+                self._count,
+                self._next_number,
+                done,
+                out,
+            )
+            self._next_number += count - self._count
+            self._count = count
+            if done == rows:
+                return out
+            self._make_room(int(offsets[done + 1] - offsets[done]))
+
+    def sweep(self, live: Int64s) -> None:
+        """Keep only the values whose numbers are in ``live`` (any order, repeats allowed)."""
+        numbers, places = self._entries()
+        kept = np.zeros(self._count, np.bool_)
+        live = np.array(live, np.int64)
+        self._count, self._used = kernels.mark_live(places, numbers, live, kept)
+        slots = _empty_slots(_slots_for(self._count))
+        arena = np.empty(max(_FEWEST_WORDS, self._used), np.int64)
+        kernels.copy_kept(self._arena, places, kept, arena, slots)
+        self._slots, self._arena = slots, arena
+
+    def contents(self) -> tuple[Int64s, pa.Array]:
+        """All numbers, and their values as binary."""
+        numbers, places = self._entries()
+        offsets = np.zeros(self._count + 1, np.int64)
+        np.cumsum(self._arena[places[:-1] + 1], out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        kernels.copy_bytes(self._arena, places, offsets, data)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return numbers, pa.Array.from_buffers(pa.large_binary(), self._count, buffers)
+
+    def _entries(self) -> tuple[Int64s, Int64s]:
+        """The numbers of all entries, and their places in the arena with the one behind them."""
+        numbers = np.empty(self._count, np.int64)
+        places = np.empty(self._count + 1, np.int64)
+        kernels.list_entries(self._arena, places, numbers)
+        return numbers, places
+
+    def _make_room(self, size: int) -> None:
+        """Room for at least one entry of ``size`` bytes, and for twice of what there is."""
+        if 4 * self._count >= len(self._slots):
+            slots = _empty_slots(len(self._slots))
+            kernels.rehash(self._slots, slots)
+            self._slots = slots
+        needed = self._used + kernels.HEADER + (size + 7) // 8
+        if needed > len(self._arena):
+            arena = np.empty(max(2 * len(self._arena), needed), np.int64)
+            arena[: self._used] = self._arena[: self._used]
+            self._arena = arena
+
+
+def _empty_slots(count: int) -> Int64s:
+    """A table of ``count`` slots, none in use."""
+    return np.full(2 * count, kernels.EMPTY, np.int64)
+
+
+def _slots_for(count: int) -> int:
+    """A power of two, more than twice ``count``."""
+    return max(_FEWEST_SLOTS, 1 << (2 * count).bit_length())

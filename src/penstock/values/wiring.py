@@ -1,0 +1,200 @@
+"""Which columns are compared with which, and when.
+
+Equality is transitive, so the columns that WHERE equates fall into *classes*: A.x = B.x and
+B.x = C.x make one class of three. A result needs all members of a class to be equal, and that is
+all that the equi-predicates say. Hence, when composites over S meet rows over T, one equality per
+class that has members on both sides is enough: members inside S are equal already, by induction,
+and likewise inside T. This also links A with C in the example, so a plan ((A C) B) is no cross
+product. Two members in one stream become a condition at its leaf.
+
+Comparisons ``<, <=, >, >=, <>`` of one ordered expression over each of two streams become compiled
+:class:`Condition` values on encoded columns. What is left (OR, LIKE, arithmetic over several
+streams, …) is a residual, evaluated on columns as soon as its streams are together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from penstock.errors import InvariantBroken
+from penstock.kernels import probe
+from penstock.query.expression import Comparison, Expression, streams_of
+from penstock.query.join_graph import EquiPredicate, JoinGraph, Predicate
+from penstock.values.key_encoding import encoder_for
+
+OPERATORS = {
+    "=": probe.EQUAL,
+    "<>": probe.NOT_EQUAL,
+    "<": probe.LESS,
+    "<=": probe.LESS_EQUAL,
+    ">": probe.GREATER,
+    ">=": probe.GREATER_EQUAL,
+}
+MIRRORED = {
+    probe.EQUAL: probe.EQUAL,
+    probe.NOT_EQUAL: probe.NOT_EQUAL,
+    probe.LESS: probe.GREATER,
+    probe.LESS_EQUAL: probe.GREATER_EQUAL,
+    probe.GREATER: probe.LESS,
+    probe.GREATER_EQUAL: probe.LESS_EQUAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """Encoded column number ``position`` of the leaf of ``stream``."""
+
+    stream: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``left operator right`` on encoded columns of two streams."""
+
+    operator: int
+    left: KeyColumn
+    right: KeyColumn
+
+    def seen_from(self, streams: frozenset[str]) -> Condition:
+        """The same condition with its left side in ``streams``."""
+        if self.left.stream in streams:
+            return self
+        return Condition(MIRRORED[self.operator], self.right, self.left)
+
+
+@dataclass(frozen=True, slots=True)
+class Linking:
+    """All that must hold when two sets of streams come together, and did not have to before."""
+
+    keys: tuple[tuple[KeyColumn, KeyColumn], ...]
+    conditions: tuple[Condition, ...]
+    residuals: tuple[Predicate, ...]
+
+
+@dataclass(slots=True)
+class Wiring:
+    """The comparisons of one block of a query.
+
+    ``keys[stream]`` lists the expressions that the leaf encodes; ``interners`` numbers, for the
+    same positions, the class whose interner encodes them (None where encoding needs none).
+    """
+
+    keys: dict[str, list[Expression]]
+    interners: dict[str, list[int | None]]
+    classes: tuple[tuple[KeyColumn, ...], ...]
+    conditions: tuple[Condition, ...]
+    filters: dict[str, tuple[Predicate, ...]]
+    residuals: tuple[Predicate, ...]
+    same: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """Pairs of encoded columns of one leaf that must be equal."""
+    _known: dict[tuple[frozenset[str], frozenset[str]], Linking] = field(default_factory=dict)
+    """What :meth:`between` has said: a change of plan asks again and again."""
+
+    def between(self, left: frozenset[str], right: frozenset[str]) -> Linking:
+        """What links ``left`` and ``right``."""
+        linking = self._known.get((left, right))
+        if linking is None:
+            linking = self._known[left, right] = self._between(left, right)
+        return linking
+
+    def _between(self, left: frozenset[str], right: frozenset[str]) -> Linking:
+        keys = []
+        for members in self.classes:
+            mine = next((m for m in members if m.stream in left), None)
+            theirs = next((m for m in members if m.stream in right), None)
+            if mine is not None and theirs is not None:
+                keys.append((mine, theirs))
+        conditions = [
+            c.seen_from(left)
+            for c in self.conditions
+            if (c.left.stream in left and c.right.stream in right)
+            or (c.left.stream in right and c.right.stream in left)
+        ]
+        both = left | right
+        residuals = [
+            p
+            for p in self.residuals
+            if p.streams <= both and not p.streams <= left and not p.streams <= right
+        ]
+        return Linking(tuple(keys), tuple(conditions), tuple(residuals))
+
+
+def wire(graph: JoinGraph) -> Wiring:
+    """The wiring of one block."""
+    keys: dict[str, list[Expression]] = {s.alias: [] for s in graph.streams}
+
+    def column(expression: Expression) -> KeyColumn:
+        (stream,) = streams_of(expression)
+        if expression not in keys[stream]:
+            keys[stream].append(expression)
+        return KeyColumn(stream, keys[stream].index(expression))
+
+    pairs: list[tuple[KeyColumn, KeyColumn]] = []
+    conditions: list[Condition] = []
+    filters: dict[str, list[Predicate]] = {s.alias: [] for s in graph.streams}
+    residuals: list[Predicate] = []
+    for predicate in graph.predicates:
+        if isinstance(predicate, EquiPredicate):
+            pairs.append((column(predicate.left), column(predicate.right)))
+        elif len(predicate.streams) == 0:
+            raise InvariantBroken(f"the parser left a constant condition: {predicate}")
+        elif len(predicate.streams) == 1:
+            (stream,) = predicate.streams
+            filters[stream].append(predicate)
+        elif _is_condition(predicate.expression):
+            assert isinstance(predicate.expression, Comparison)
+            operator = OPERATORS[predicate.expression.operator]
+            left, right = column(predicate.expression.left), column(predicate.expression.right)
+            conditions.append(Condition(operator, left, right))
+        else:
+            residuals.append(predicate)
+
+    classes = _classes(pairs)
+    same: dict[str, list[tuple[int, int]]] = {}
+    interners: dict[str, list[int | None]] = {s: [None] * len(e) for s, e in keys.items()}
+    for number, members in enumerate(classes):
+        first: dict[str, int] = {}
+        for member in members:
+            if member.stream in first:
+                same.setdefault(member.stream, []).append((first[member.stream], member.position))
+            else:
+                first[member.stream] = member.position
+            if encoder_for(keys[member.stream][member.position].type).needs_interner:
+                interners[member.stream][member.position] = number
+    return Wiring(
+        keys,
+        interners,
+        classes,
+        tuple(conditions),
+        {stream: tuple(each) for stream, each in filters.items()},
+        tuple(residuals),
+        {stream: tuple(each) for stream, each in same.items()},
+    )
+
+
+def _is_condition(expression: Expression) -> bool:
+    if not isinstance(expression, Comparison):
+        return False
+    left, right = streams_of(expression.left), streams_of(expression.right)
+    return (
+        len(left) == 1
+        and len(right) == 1
+        and left != right
+        and encoder_for(expression.left.type).ordered
+    )
+
+
+def _classes(
+    pairs: Iterable[tuple[KeyColumn, KeyColumn]],
+) -> tuple[tuple[KeyColumn, ...], ...]:
+    """The transitive closure of ``pairs``, in the order of first mention."""
+    classes: list[list[KeyColumn]] = []
+    for pair in pairs:
+        touched = [c for c in classes if pair[0] in c or pair[1] in c]
+        merged = list(dict.fromkeys(m for c in [*touched, list(pair)] for m in c))
+        position = classes.index(touched[0]) if touched else len(classes)
+        classes = [c for c in classes if c not in touched]
+        classes.insert(position, merged)
+    return tuple(tuple(members) for members in classes)
