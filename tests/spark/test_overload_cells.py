@@ -95,9 +95,9 @@ def job(**fields: Any) -> Job:
 
 
 def test_the_trigger_is_a_budget_where_there_is_no_other() -> None:
-    found = with_trigger_budget({"overload": "shed"}, job(trigger=2000), cells=4, cores=2)
+    found = with_trigger_budget({"overload": "shed"}, job(trigger=2000), 4, lambda: 2)
     assert found["overload"] == Overload("shed", seconds=0.5)
-    found = with_trigger_budget({"overload": "shed"}, job(trigger=2000), cells=1, cores=8)
+    found = with_trigger_budget({"overload": "shed"}, job(trigger=2000), 1, lambda: 8)
     assert found["overload"].seconds == 1.0
 
 
@@ -113,4 +113,4 @@ def test_the_trigger_is_a_budget_where_there_is_no_other() -> None:
     ],
 )
 def test_other_budgets_stay(options: dict[str, Any], trigger: Any) -> None:
-    assert with_trigger_budget(options, job(trigger=trigger), 2, 2) == options
+    assert with_trigger_budget(options, job(trigger=trigger), 2, lambda: 2) == options

@@ -44,6 +44,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 import penstock
 from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.join import join
+from penstock.spark.private_spark import java_of
 from penstock.spark.process_tree import cpu_seconds
 from penstock.spark.session import PARTITIONS, PROVIDER, ROCKSDB, session
 
@@ -96,7 +97,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
         if len(later) > 1
         else None,
         "results": sum(pq.ParquetFile(file).metadata.num_rows for file in files),
-        "java": str(spark.sparkContext._jvm.System.getProperty("java.version")),  # type: ignore
+        "java": str(java_of(spark).System.getProperty("java.version")),
     }
     spark.stop()
     return measured

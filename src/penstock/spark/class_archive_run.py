@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 import penstock
 from penstock.spark.join import join
+from penstock.spark.private_spark import end_java
 from penstock.spark.session import session
 
 _SECONDS = 300
@@ -47,11 +48,7 @@ def run(folder: Path, archive: Path, base: Path | None = None) -> None:
         .start(str(folder / "results"), format="parquet")
     )
     started.awaitTermination()
-    gateway = spark.sparkContext._gateway
-    spark.stop()
-    assert gateway is not None
-    gateway.proc.stdin.close()  # The JVM ends when nobody writes to it any more.
-    gateway.proc.wait(_SECONDS)
+    end_java(spark, _SECONDS)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import contextlib
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
+
+from penstock.spark.private_spark import JAVA_ERROR, hadoop_settings, java_array, java_of
 
 _NEEDLESS = (
     r"^(yarn|ha|hadoop\.(http|registry|zk)|"
@@ -35,20 +36,14 @@ _FORGET = """
 
 def forget_needless_defaults(spark: SparkSession) -> None:
     """Make the settings that ``spark`` sends around fewer."""
-    context = spark.sparkContext
-    java, gateway = context._jvm, context._gateway
-    if java is None or gateway is None:  # The session is on a server.
-        return
-    settings = context._jsc.hadoopConfiguration()
+    java, settings = java_of(spark), hadoop_settings(spark)
     java.org.apache.hadoop.mapred.JobConf(False)  # Whose defaults are read when it is first made.
-    names = gateway.new_array(java.String, 2)
-    names[0], names[1] = "settings", "needless"
-    kinds = gateway.new_array(java.Class, 2)
-    kinds[0], kinds[1] = settings.getClass(), java.Class.forName("java.lang.String")
-    values = gateway.new_array(java.Object, 2)
-    values[0], values[1] = settings, _NEEDLESS
+    kinds = settings.getClass(), java.Class.forName("java.lang.String")
     script = java.org.codehaus.janino.ScriptEvaluator()
-    script.setParameters(names, kinds)
-    with contextlib.suppress(Py4JError):  # Then they are sent around as ever.
+    script.setParameters(
+        java_array(spark, java.String, "settings", "needless"),
+        java_array(spark, java.Class, *kinds),
+    )
+    with contextlib.suppress(JAVA_ERROR):  # Then they are sent around as ever.
         script.cook(_FORGET)
-        script.evaluate(values)
+        script.evaluate(java_array(spark, java.Object, settings, _NEEDLESS))

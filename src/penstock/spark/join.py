@@ -42,10 +42,9 @@ from penstock.spark.cell_keys import cell_keys
 from penstock.spark.cell_processor import CellProcessor
 from penstock.spark.cell_work import CellWork
 from penstock.spark.envelope import Envelope
-from penstock.spark.session import PARTITIONS, check_session
+from penstock.spark.private_spark import watermark_delay
+from penstock.spark.session import PARTITIONS, check_session, parallelism
 from penstock.spark.trigger_budget import with_budget
-
-_DELAY = "spark.watermarkDelayMs"
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -93,8 +92,7 @@ def join(
     streaming = any(frame.isStreaming for frame in frames.values())
     if streaming:
         check_session(spark)
-        cores = spark.sparkContext.defaultParallelism
-        options = with_budget(options, trigger, placement.cells, cores)
+        options = with_budget(options, trigger, placement.cells, lambda: parallelism(spark))
     moving = {s.source: s for b in query.blocks for s in b.streams if not s.is_static}
     fixed = [source for source in query.sources if source not in moving]
     settings = CellSettings(
@@ -223,7 +221,7 @@ def _delays(
         given = dict.fromkeys(moving, milliseconds("lateness", lateness))
     else:
         given = {
-            source: frames[source].schema[stream.event_time].metadata.get(_DELAY)
+            source: watermark_delay(frames[source], stream.event_time)
             for source, stream in moving.items()
             if stream.event_time is not None
         }

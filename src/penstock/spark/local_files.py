@@ -18,8 +18,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
+
+from penstock.spark.private_spark import JAVA_ERROR, hadoop_settings, java_of
 
 _NAME = "penstock.LocalFiles"
 _SOURCE = """
@@ -57,15 +58,12 @@ public class LocalFiles extends LocalFileSystem {
 
 def set_up_local_files(spark: SparkSession) -> None:
     """Let Hadoop write local files alone and without processes. Checksums it finds are checked."""
-    java = spark.sparkContext._jvm
-    if java is None:  # The session is on a server.
-        return
-    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    java, configuration = java_of(spark), hadoop_settings(spark)
     kept = java.org.apache.hadoop.fs.FileSystem.getLocal(configuration)
     if os.name == "posix" and kept.getClass().getName() != _NAME:
         try:
             kept = _replaced(java, configuration, kept)
-        except Py4JError:
+        except JAVA_ERROR:
             kept = java.org.apache.hadoop.fs.FileSystem.getLocal(configuration)
     kept.setWriteChecksum(False)
 

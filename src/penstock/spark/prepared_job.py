@@ -22,7 +22,7 @@ from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.checkpoint_owner import CheckpointOwner
 from penstock.spark.join import join, placement_of
 from penstock.spark.plan_orders import orders_file
-from penstock.spark.session import PARTITIONS
+from penstock.spark.session import PARTITIONS, parallelism
 from penstock.spark.sources import read_source
 from penstock.spark.spark_mistake import blamed_on
 from penstock.spark.trigger_budget import interval_of, with_trigger_budget
@@ -103,8 +103,7 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
         placement = placement_of(query, spark, cells, _rates(job), _hot(job))
     if cells == "auto":
         cells = int(str(spark.conf.get(PARTITIONS)))
-    cores = spark.sparkContext.defaultParallelism
-    options = with_trigger_budget(options, job, placement.cells, cores)
+    options = with_trigger_budget(options, job, placement.cells, lambda: parallelism(spark))
     return PreparedJob(job, query, frames, placement, plan, cells, options)
 
 

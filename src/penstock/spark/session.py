@@ -1,12 +1,20 @@
 """A SparkSession with what Penstock needs, and a check of sessions that came from elsewhere.
 
-What a stateful join needs is only RocksDB as the state store: ``transformWithState`` runs on no
-other. The rest is measured tuning. As many shuffle partitions as cores, since each costs a fixed
-time per micro-batch; changelog checkpoints, so that a batch writes what it changed; larger Arrow
-batches, since rows are packed per batch; workers that fork from a parent with everything loaded
-(:mod:`penstock.spark.worker_daemon`).
+What a streaming join needs of Spark is only RocksDB as the state store: ``transformWithState`` runs
+on no other. The rest is measured tuning, and how much of it there is depends on whose Spark it is:
 
-On one machine a failed task is tried again (``local[N,4]``), which plain ``local[N]`` does not do.
+======================================  =======================================================
+there is a session already              the state store, if it is unset; nothing else
+``spark-submit``, a cluster, Connect    the state store and settings of SQL, where unset
+no Spark, and no master but this        the same, and what concerns the whole process: Java's
+machine                                 options, how processes get memory, Hadoop's local files
+======================================  =======================================================
+
+What was set by a job, by ``spark-submit``, in ``spark-defaults.conf`` or on the running session
+stays as it is (:mod:`penstock.spark.given_settings`).
+
+On one machine a failed task is tried again (``local[N,4]``), which plain ``local[N]`` does not do,
+and there are as many shuffle partitions as cores, since each costs a fixed time per micro-batch.
 There also the JVM is told to compile early, and quickly rather than well, with one thread for its
 garbage: the work on rows is done elsewhere, and what is left for Java is long code that runs a few
 times per batch. Without that, most of its CPU seconds go into compiling it again, and better. It
@@ -25,16 +33,18 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, is_remote
+from pyspark.sql import functions as sf
 
 from penstock.errors import OptionError
-from penstock.spark import process_tree
+from penstock.spark import private_spark, process_tree
 from penstock.spark.class_archive import archive_options
+from penstock.spark.given_settings import given_settings
 from penstock.spark.hadoop_defaults import forget_needless_defaults
 from penstock.spark.java import find_java
 from penstock.spark.local_files import set_up_local_files
@@ -45,31 +55,35 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 _ATTEMPTS = 4
+"""Times that a task is tried on one machine before its query fails, as on a cluster."""
+_MASTER = "spark.master"
+_REMOTE = "spark.remote"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = "-Dlog4j2.configurationFile"
 _QUIET_FILE = (Path(__file__).parent / "log4j2.properties").as_uri()
-_TUNING = {
-    PROVIDER: ROCKSDB,
+_NEEDED = {PROVIDER: ROCKSDB}
+_SQL = {
+    **_NEEDED,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+}
+"""Settings of a session that concern its own queries alone."""
+_OWN = {
     # A limit in bytes would be looked at after every row: an eighth of the time to hand rows over.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     # Workers of both stages must have one environment, or each gets a daemon of its own.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "penstock.spark.worker_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-}
-_ONE_MACHINE = {
     # Files of the checkpoint are written and renamed: enough where renaming is atomic.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
     "checkpointing.FileSystemBasedCheckpointFileManager",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
+"""Settings of a Spark that Penstock itself has started on one machine."""
 _ONE_PROCESS = {
     # A machine that slept for two minutes would miss its own executor and wait for ever.
     "spark.storage.blockManagerHeartbeatTimeoutMs": "365d",
@@ -78,6 +92,7 @@ _ONE_PROCESS = {
     # What is shuffled does not leave the machine, and is numbers for the most part.
     "spark.shuffle.compress": "false",
 }
+"""Settings of such a Spark whose executor is in the driver's process."""
 _MEMORY = {
     "MALLOC_ARENA_MAX": "2",  # Else every thread of Java's has a heap.
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
@@ -94,53 +109,97 @@ _QUIET = "ERROR"
 
 
 def session(
-    master: str | None = None, app_name: str = "penstock", log_level: str = _QUIET, **conf: Any
+    master: str | None = None,
+    app_name: str | None = None,
+    log_level: str | None = None,
+    **conf: Any,
 ) -> SparkSession:
     """A SparkSession that is set up for :func:`penstock.spark.join`.
 
-    ``master`` is by default this machine with all its cores. ``conf`` are Spark's own settings,
-    with ``__`` for the dots: ``session(spark__driver__memory="4g")``; they go before ours. If a
-    session is running already, it is used, and those of its settings that can still change are
-    set.
+    ``conf`` are Spark's own settings, with ``__`` for the dots:
+    ``session(spark__driver__memory="4g")``. Only what nobody has set is set by Penstock: a session
+    that is running is used as it is; what ``spark-submit``, ``SPARK_REMOTE`` and
+    ``spark-defaults.conf`` say counts. ``master`` is by default theirs, else that of the variable
+    ``PENSTOCK_MASTER``, else this machine with all its cores. ``log_level`` is by default that of
+    Spark, or only errors where Penstock starts Spark on this machine.
     """
+    asked = {name.replace("__", "."): str(value) for name, value in conf.items()}
+    if app_name is not None:
+        asked["spark.app.name"] = app_name
+    if private_spark.is_running():
+        asked.pop("spark.app.name", None)
+        spark = _built(asked)
+        _set_unset(spark, _NEEDED)
+    else:
+        if master is not None:
+            asked[_MASTER] = master
+        spark = _started(asked, log_level)
+    if log_level is not None and not is_remote():
+        spark.sparkContext.setLogLevel(log_level)
+    return spark
+
+
+def _started(asked: dict[str, str], log_level: str | None) -> SparkSession:
+    """A new session with the settings that were ``asked`` for."""
+    by_others = private_spark.has_java() and not private_spark.java_is_ours()
+    given = given_settings() | asked
+    remote = given.get(_REMOTE) or os.environ.get("SPARK_REMOTE")
+    if remote is not None:
+        spark = _built({**asked, _REMOTE: remote})
+        _set_unset(spark, _SQL)
+        return spark
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    archive = ""
-    if SparkSession.getActiveSession() is None:
-        found = find_java()
-        os.environ["JAVA_HOME"] = str(found.home)
-        archive = archive_options(found)
-    if master is None:
-        master = os.environ.get("PENSTOCK_MASTER", f"local[{cores},{_ATTEMPTS}]")
-    python = worker_python() if master.startswith("local") else sys.executable
-    os.environ.setdefault("PYSPARK_PYTHON", python)
+    here = f"local[{cores},{_ATTEMPTS}]"
+    chosen = given.get(_MASTER) or os.environ.get("PENSTOCK_MASTER", here)
+    settings = {_MASTER: chosen, "spark.app.name": "penstock", **_SQL}
+    on_one_machine = chosen.startswith("local")
+    if on_one_machine:
+        settings[PARTITIONS] = str(_threads_of(chosen, cores or 1))
+    if by_others or not on_one_machine:
+        if not by_others:
+            os.environ["JAVA_HOME"] = str(find_java().home)
+        return _built(_unset_in(given, settings) | asked)
+    found = find_java()
+    os.environ["JAVA_HOME"] = str(found.home)
+    os.environ.setdefault("PYSPARK_PYTHON", worker_python())
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = dict(_TUNING)
-    builder = SparkSession.Builder().appName(app_name)
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        for name, value in _MEMORY.items():
-            os.environ.setdefault(name, value)
-        settings[PARTITIONS] = str(_threads_of(master, cores or 1))
-        settings |= _ONE_MACHINE
-        settings |= {} if master.startswith("local-cluster") else _ONE_PROCESS
-    settings |= {name.replace("__", "."): str(value) for name, value in conf.items()}
-    java = settings.get(_JAVA_OPTIONS, "")  # Of options that contradict, Java takes the last.
-    if _LOGGING not in java:
-        java = f"{_LOGGING}={_QUIET_FILE} {java}"
-    if master.startswith("local"):
-        lean = [] if "Archive" in java else [archive]
-        lean += [_LEAN_COMPILER, _UNCHECKED] + ([] if "GC" in java else [_LEAN_COLLECTOR])
-        java = " ".join([*lean, java])
-    settings[_JAVA_OPTIONS] = java.strip()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    for name, value in _MEMORY.items():
+        os.environ.setdefault(name, value)
+    settings |= _OWN | ({} if chosen.startswith("local-cluster") else _ONE_PROCESS)
+    java = given.get(_JAVA_OPTIONS, "")  # Of options that contradict, Java takes the last.
+    lean = [] if "Archive" in java else [archive_options(found)]
+    lean += [_LEAN_COMPILER, _UNCHECKED] + ([] if "GC" in java else [_LEAN_COLLECTOR])
+    lean += [] if _LOGGING in java else [f"{_LOGGING}={_QUIET_FILE}"]
+    options = {_JAVA_OPTIONS: " ".join([*lean, java]).strip()}
+    spark = _built(_unset_in(given, settings) | asked | options)
+    private_spark.claim_java()
+    if log_level is None:
+        spark.sparkContext.setLogLevel(_QUIET)
+    set_up_local_files(spark)
+    forget_needless_defaults(spark)
+    return spark
+
+
+def _built(settings: Mapping[str, str]) -> SparkSession:
+    """The session that Spark makes or finds with ``settings``."""
+    builder = SparkSession.Builder()
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _no_orphans():
-        spark = builder.master(master).getOrCreate()
-    spark.sparkContext.setLogLevel(log_level)
-    if master.startswith("local"):
-        set_up_local_files(spark)
-        forget_needless_defaults(spark)
-    return spark
+        return builder.getOrCreate()
+
+
+def _unset_in(given: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """Those of ``settings`` that are not ``given``."""
+    return {name: value for name, value in settings.items() if name not in given}
+
+
+def _set_unset(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set those of ``settings`` that ``spark`` has only as defaults."""
+    for name, value in settings.items():
+        if spark.conf.get(name, None) is None:
+            spark.conf.set(name, value)
 
 
 @contextmanager
@@ -171,6 +230,16 @@ def check_session(spark: SparkSession) -> None:
             f"streaming join needs RocksDB: spark.conf.set({PROVIDER!r}, {ROCKSDB!r}) before the "
             "query starts, or take the session from penstock.spark.session()"
         )
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Tasks that ``spark`` runs at once, as far as it knows."""
+    if not is_remote():
+        return spark.sparkContext.defaultParallelism
+    # A range has as many partitions; the client of a server can find out no other way.
+    partitions = spark.range(1 << 16).agg(sf.max(sf.spark_partition_id())).first()
+    assert partitions is not None
+    return int(partitions[0]) + 1
 
 
 def _threads_of(master: str, cores: int) -> int:

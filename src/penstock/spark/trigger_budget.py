@@ -19,6 +19,7 @@ in :mod:`penstock.spark.cell_history`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -34,18 +35,21 @@ _LEAST = 0.25
 
 
 def with_budget(
-    options: dict[str, Any], interval: float | None, cells: int, cores: int
+    options: dict[str, Any], interval: float | None, cells: int, cores: Callable[[], int]
 ) -> dict[str, Any]:
-    """``options`` with a budget from an ``interval`` in seconds, if they need one."""
+    """``options`` with a budget from an ``interval`` in seconds, if they need one.
+
+    ``cores``, the tasks that Spark runs at once, is called only then.
+    """
     option = Overload.of(options.get("overload", "exact")).within(options.get("limits"))
     if option.policy == "exact" or option.has_budget or not interval:
         return options
-    seconds = SHARE * interval * min(1.0, cores / cells)
+    seconds = SHARE * interval * min(1.0, cores() / cells)
     return options | {"overload": replace(option, seconds=seconds)}
 
 
 def with_trigger_budget(
-    options: dict[str, Any], job: Job, cells: int, cores: int
+    options: dict[str, Any], job: Job, cells: int, cores: Callable[[], int]
 ) -> dict[str, Any]:
     """``options`` with a budget from the trigger of ``job``, if it needs one and has one."""
     return with_budget(options, interval_of(job), cells, cores)

@@ -1,0 +1,111 @@
+"""Everything that Penstock takes of pyspark that pyspark does not promise.
+
+A name with an underscore, the Java virtual machine behind a session, a setting or a module without
+documentation: any release may change it. So all of them are here, each as a function with a meaning
+of its own, and ``tests/spark/test_private_spark.py`` looks whether each is still there. They were
+seen in the versions of :data:`SEEN_IN`.
+
+On Spark Connect there is no Java virtual machine on this side, and :func:`java_of` says so with
+None. Nothing that :func:`penstock.spark.join` does needs one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext, TaskContext
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.sql import DataFrame, SparkSession, is_remote
+
+SEEN_IN = ("4.2", "4.3")
+"""Releases of pyspark in which all of this was seen and tested."""
+
+JAVA_ERROR = Py4JError
+"""What a call into the Java virtual machine raises, also one that is gone."""
+
+WATERMARK_DELAY = "spark.watermarkDelayMs"
+"""Key in the metadata of a column that ``withWatermark`` has named: its delay in milliseconds."""
+
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+_ours: Any = None
+"""The gateway to the Java virtual machine that Penstock has started."""
+
+
+def is_running() -> bool:
+    """Whether this process has a Spark, classic or Connect, that somebody has started."""
+    if is_remote():
+        return SparkSession.getActiveSession() is not None
+    return SparkContext._active_spark_context is not None
+
+
+def has_java() -> bool:
+    """Whether this process has a Java virtual machine of Spark's, or was started by one."""
+    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def claim_java() -> None:
+    """Note that this process' Java virtual machine was started by Penstock."""
+    global _ours
+    _ours = SparkContext._gateway
+
+
+def java_is_ours() -> bool:
+    """Whether this process has the Java virtual machine that was claimed."""
+    return _ours is not None and SparkContext._gateway is _ours
+
+
+def settings_of_java() -> dict[str, str]:
+    """The settings that ``spark-submit`` has gathered, from its arguments and files."""
+    SparkContext._ensure_initialized()
+    return dict(SparkConf(_jvm=SparkContext._jvm).getAll())
+
+
+def spark_home() -> str:
+    """The folder of the Spark that pyspark starts."""
+    return str(_find_spark_home())
+
+
+def java_of(spark: SparkSession) -> Any:
+    """The Java virtual machine behind ``spark``; None on Spark Connect."""
+    return None if is_remote() else spark.sparkContext._jvm
+
+
+def hadoop_settings(spark: SparkSession) -> Any:
+    """Hadoop's ``Configuration`` of a classic session, which its tasks are sent."""
+    return spark.sparkContext._jsc.hadoopConfiguration()
+
+
+def java_array(spark: SparkSession, kind: Any, *values: Any) -> Any:
+    """A Java array of ``values``."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    array = gateway.new_array(kind, len(values))
+    for place, value in enumerate(values):
+        array[place] = value
+    return array
+
+
+def end_java(spark: SparkSession, seconds: float) -> None:
+    """Stop ``spark`` and wait for the end of its Java virtual machine."""
+    gateway = spark.sparkContext._gateway
+    spark.stop()
+    assert gateway is not None
+    gateway.proc.stdin.close()  # The JVM ends when nobody writes to it any more.
+    gateway.proc.wait(seconds)
+
+
+def watermark_delay(frame: DataFrame, column: str) -> int | None:
+    """The delay of ``withWatermark`` on ``column`` in milliseconds; None if there is none."""
+    delay: int | None = frame.schema[column].metadata.get(WATERMARK_DELAY)
+    return delay
+
+
+def query_and_batch() -> tuple[str, int]:
+    """The id of the streaming query that this task works for, and the number of its batch."""
+    context = TaskContext.get()
+    if context is None:
+        return "", -1
+    return context.getLocalProperty(_QUERY_ID) or "", int(context.getLocalProperty(_BATCH_ID) or -1)

@@ -1,0 +1,90 @@
+"""A program of a Spark user: takes a session, joins three streams, prints what became of it.
+
+``context_run.py FOLDER``: reads the files of FOLDER/A, B and C, writes FOLDER/results, and prints a
+line of JSON with the settings of the session. How Spark is started is left to whoever runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession, is_remote
+
+import penstock
+import penstock.spark
+from penstock.testing import Oracle, rows_of
+
+SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])
+STREAMS = ("A", "B", "C")
+QUERY = """SELECT A.id AS a, B.id AS b, C.id AS c
+           FROM A [RANGE 1 SECOND], B [RANGE 1 SECOND], C [RANGE 1 SECOND]
+           WHERE A.x = B.x AND A.y = C.y"""
+SETTINGS = (
+    "spark.master",
+    "spark.app.name",
+    "spark.ui.enabled",
+    "spark.sql.session.timeZone",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.streaming.stateStore.providerClass",
+    "spark.sql.streaming.checkpointFileManagerClass",
+    "spark.python.daemon.module",
+    "spark.shuffle.compress",
+    "spark.storage.blockManagerHeartbeatTimeoutMs",
+    "spark.driver.extraJavaOptions",
+)
+
+
+def graph() -> penstock.JoinGraph:
+    return penstock.parse(QUERY, schemas=dict.fromkeys(STREAMS, SCHEMA))
+
+
+def write_rows(folder: Path, batches: int = 2) -> None:
+    """A file of each stream for each micro-batch, a second of event time each."""
+    for name in STREAMS:
+        (folder / name).mkdir(parents=True)
+        for batch in range(batches):
+            ids = [100 * batch + number for number in range(60)]
+            times = [1_000_000 + 1_000 * batch + 16 * number for number in range(60)]
+            shift = STREAMS.index(name)
+            keys = [[(number * step + shift) % 7 for number in range(60)] for step in (3, 5)]
+            table = pa.table([ids, times, *keys], schema=SCHEMA)
+            pq.write_table(table, folder / name / f"{batch}.parquet")
+
+
+def expected(folder: Path) -> list[tuple[object, ...]]:
+    """The oracle's answer to all files of ``folder``."""
+    tables = {name: pq.read_table(folder / name) for name in STREAMS}
+    return sorted(Oracle(graph()).push(tables), key=repr)
+
+
+def found(folder: Path) -> list[tuple[object, ...]]:
+    """The rows of the sink."""
+    return sorted(rows_of(pq.read_table(folder / "results")), key=repr)
+
+
+def run(spark: SparkSession, folder: str) -> None:
+    """The join in the session of somebody else, from files to files."""
+    columns = ", ".join(f"{name} BIGINT" for name in SCHEMA.names)
+    frames = {}
+    for name in STREAMS:
+        stream = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
+        frames[name] = stream.parquet(f"{folder}/{name}")
+    query = (
+        penstock.spark.join(graph(), frames, cells=2, lateness="10 seconds")
+        .writeStream.option("checkpointLocation", f"{folder}/checkpoint")
+        .trigger(availableNow=True)
+        .start(f"{folder}/results", format="parquet")
+    )
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    session = penstock.spark.session()
+    settings = {name: session.conf.get(name, None) for name in SETTINGS}
+    run(session, sys.argv[1])
+    print(json.dumps({**settings, "connect": is_remote()}), flush=True)
+    session.stop()

@@ -1,0 +1,58 @@
+"""What Penstock takes of pyspark without a promise is there, in the versions that are named."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+import penstock.spark
+from penstock.spark import private_spark
+
+SOURCE = Path(str(penstock.spark.__file__)).parent
+PRIVATE = re.compile(r"^_(jvm|jsc|jconf|jdf|jsparkSession|gateway|sc|active_spark_context)$")
+
+
+def test_the_installed_version_is_one_of_those_it_was_seen_in() -> None:
+    assert pyspark.__version__.startswith(tuple(f"{each}." for each in private_spark.SEEN_IN))
+
+
+def test_nobody_else_reaches_behind_pyspark() -> None:
+    """No module but one names Java's gateway or a private module of pyspark."""
+    for file in sorted(SOURCE.glob("*.py")):
+        if file.name == "private_spark.py":
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Attribute):
+                assert not PRIVATE.match(node.attr), f"{file.name}:{node.lineno} {node.attr}"
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pyspark"):
+                hidden = [each.name for each in node.names if each.name.startswith("_")]
+                assert not hidden, f"{file.name}:{node.lineno} {hidden}"
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_classic_session_has_it_all(spark: SparkSession) -> None:
+    assert private_spark.is_running()
+    assert private_spark.has_java()
+    assert private_spark.java_is_ours()
+    settings = private_spark.settings_of_java()
+    assert settings["spark.driver.memory"] == "1g"
+    assert (Path(private_spark.spark_home()) / "bin" / "spark-submit").is_file()
+    java = private_spark.java_of(spark)
+    assert java.System.getProperty("java.version")
+    assert private_spark.hadoop_settings(spark).get("fs.file.impl") is None
+    array = private_spark.java_array(spark, java.String, "a", "b")
+    assert list(array) == ["a", "b"]
+
+
+@pytest.mark.xdist_group("spark")
+def test_delay_of_a_watermark(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+    assert private_spark.watermark_delay(stream, "timestamp") is None
+    late = stream.withWatermark("timestamp", "90 seconds").withColumn("x", sf.lit(1))
+    assert private_spark.watermark_delay(late, "timestamp") == 90_000
