@@ -64,6 +64,30 @@ def test_columns_and_types(query: penstock.JoinGraph, batch: DataFrame) -> None:
         penstock.spark.join(query, {"A": batch, "B": clock})
 
 
+def test_types_that_arrow_has_not(query: penstock.JoinGraph, batch: DataFrame) -> None:
+    """They may be there, as long as the query does not read them."""
+    months = batch.selectExpr("*", "INTERVAL 3 MONTHS AS span")
+    schema = penstock.spark.arrow_schema(months)
+    schemas = {"A": schema, "B": schema}
+    assert schema.names == ["id", "ts", "x"]
+    assert penstock.spark.join(query, {"A": months, "B": months}).collect() == [(1, 1)]
+    parsed = penstock.parse(TEXT, schemas=schemas)
+    assert penstock.spark.join(parsed, {"A": months, "B": months}).collect() == [(1, 1)]
+    for text, message in {
+        TEXT.replace("A.id", "A.span"): r"A\.span is of type interval month, which Arrow has not",
+        TEXT.replace("A.id", "SPAN"): r"A\.span is of type interval month",
+        TEXT.replace("A.id AS a", "A.*"): r"\* includes A\.span of type interval month",
+    }.items():
+        with pytest.raises(penstock.QueryError, match=message):
+            penstock.parse(text, schemas=schemas)
+    other = penstock.parse(
+        TEXT.replace("A.id", "A.span"),
+        schemas={name: schema.append(pa.field("span", pa.int64())) for name in schemas},
+    )
+    with pytest.raises(InputError, match="'span' of the DataFrame of A is of type interval month"):
+        penstock.spark.join(other, {"A": months, "B": months})
+
+
 def test_streams_and_batches(
     query: penstock.JoinGraph, batch: DataFrame, stream: DataFrame
 ) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from penstock.errors import QueryError
 from penstock.query.expression import Column
 from penstock.query.join_graph import Stream
+from penstock.query.left_out import left_out
 from penstock.query.syntax import Name, Span
 
 _MOST_LISTED = 20
@@ -75,20 +76,21 @@ class Scope:
         choices = [f"{s.alias}.{c}" for s in self.streams for c in s.schema.names]
         by_column = {c: f"{s.alias}.{c}" for s in self.streams for c in s.schema.names}
         near = resembling(name.text, by_column)
+        for stream in self.streams:
+            self._check_left_out(stream, name)
         raise self.error(
             f"unknown column {name.text}; columns are {listed(choices)}",
             name.span,
             f"did you mean {by_column[near]}?" if near else None,
         )
 
-    def columns_of(self, qualifier: Name) -> Sequence[Column]:
-        """All columns of one stream: ``qualifier.*``."""
-        stream = self.stream(qualifier)
-        return [self._made(stream, name) for name in stream.schema.names]
+    def columns_of(self, qualifier: Name, span: Span) -> Sequence[Column]:
+        """All columns of one stream: ``qualifier.*`` at ``span``."""
+        return self._whole([self.stream(qualifier)], span)
 
-    def all_columns(self) -> Sequence[Column]:
-        """``*``."""
-        return [self._made(s, name) for s in self.streams for name in s.schema.names]
+    def all_columns(self, span: Span) -> Sequence[Column]:
+        """``*`` at ``span``."""
+        return self._whole(self.streams, span)
 
     def stream(self, name: Name) -> Stream:
         """The stream with the alias ``name``."""
@@ -107,12 +109,33 @@ class Scope:
     def _column_of(self, stream: Stream, name: Name) -> Column:
         found = matching(name.text, stream.schema.names)
         if found is None:
+            self._check_left_out(stream, name)
             raise self.error(
                 f"{stream.alias} has no column {name.text}; it has {listed(stream.schema.names)}",
                 name.span,
                 suggestion(name.text, stream.schema.names),
             )
         return self._made(stream, found)
+
+    def _whole(self, streams: Sequence[Stream], span: Span) -> Sequence[Column]:
+        for stream in streams:
+            for name, kind in left_out(stream.schema).items():
+                raise self.error(
+                    f"* includes {stream.alias}.{name} of type {kind}, which Arrow has not",
+                    span,
+                    "name the columns, or cast it in the source",
+                )
+        return [self._made(s, name) for s in streams for name in s.schema.names]
+
+    def _check_left_out(self, stream: Stream, name: Name) -> None:
+        lacking = left_out(stream.schema)
+        found = matching(name.text, lacking)
+        if found is not None:
+            raise self.error(
+                f"{stream.alias}.{found} is of type {lacking[found]}, which Arrow has not",
+                name.span,
+                "cast it in the source, for example to a string or a number",
+            )
 
     @staticmethod
     def _made(stream: Stream, name: str) -> Column:

@@ -71,9 +71,9 @@ def _columns(count: int) -> str:
 def _drafts(item: Item, scope: Scope, resolver: Resolver) -> list[_Draft]:
     node = item.expression
     if isinstance(node, exp.Star):
-        return [_starred(column, item, resolver) for column in scope.all_columns()]
+        return [_starred(column, item, resolver) for column in scope.all_columns(item.span)]
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-        columns = scope.columns_of(name_of(node.args["table"]))
+        columns = scope.columns_of(name_of(node.args["table"]), item.span)
         return [_starred(column, item, resolver) for column in columns]
     expression = resolver.expression(node)
     column = Resolver(scope).expression(node) if isinstance(node, exp.Column) else None

@@ -10,11 +10,13 @@ one.
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from penstock.errors import InputError, OptionError
+from penstock.query.left_out import leaving_out
 from penstock.query.types import Family, family, plain
 
 
@@ -22,8 +24,18 @@ def arrow_schema(frame: DataFrame) -> pa.Schema:
     """The Arrow schema of ``frame``, for ``penstock.parse``.
 
     >>> schemas = {"A": arrow_schema(a), "B": arrow_schema(b)}   # doctest: +SKIP
+
+    Columns of types that Arrow has not (intervals of months, for one) are left out; a query that
+    reads one is told so when it is parsed.
     """
-    return to_arrow_schema(frame.schema, timezone="UTC")
+    fields: list[pa.Field] = []
+    strange: dict[str, str] = {}
+    for field in frame.schema:
+        try:
+            fields += to_arrow_schema(StructType([field]), timezone="UTC")
+        except PySparkException:
+            strange[field.name] = field.dataType.simpleString()
+    return leaving_out(pa.schema(fields), strange)
 
 
 def check_type(source: str, name: str, found: pa.DataType, declared: pa.DataType) -> None:

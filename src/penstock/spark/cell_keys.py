@@ -1,46 +1,65 @@
 """Keys of cells that Spark spreads evenly over its partitions.
 
 Spark puts a group into partition ``murmur3(key) mod partitions``, which leaves some partitions
-empty and others with several cells if keys are just counted. Cell ``i`` gets a key whose hash is
-``i`` modulo :data:`EVENLY`, a number with many divisors: with any number of partitions that
-divides it, cells go round robin. Keys do not depend on the number of partitions or of cells, so
-those of a restarted query are the same, and cell 0 has one key in every placement.
+empty and others with several cells if keys are just counted. But the hash of an integer is one to
+one: every step of it can be undone. So cell ``i`` gets the one key whose hash is ``i``, and goes to
+partition ``i mod partitions``, round robin, however many partitions there are. Keys depend neither
+on that number, which a session may change and a checkpoint remembers, nor on the number of cells:
+a cell that is restarted finds its state.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-EVENLY = 10_080
-"""Divided by all numbers up to 10, and by 12, 14, 15, 16, 18, 20, 24, 28, 30, 32, …"""
-
 _SEED = 42
-_SEARCHED = 1 << 20
+_WORD = 0xFFFFFFFF
+_LENGTH = 4
+"""Bytes that are hashed."""
+
+_SCRAMBLE = (0xCC9E2D51, 0x1B873593)
+_MIX = 0xE6546B64
+_FINISH = (0x85EBCA6B, 0xC2B2AE35)
 
 
 def cell_keys(cells: int) -> list[int]:
-    """The keys of cells 0 to ``cells`` - 1, all different."""
-    candidates = np.arange(_SEARCHED, dtype=np.uint32)
-    residues = murmur3(candidates).astype(np.int64) % EVENLY
-    order = np.argsort(residues, kind="stable")
-    starts = np.searchsorted(residues[order], np.arange(EVENLY))
-    return [int(order[starts[cell % EVENLY] + cell // EVENLY]) for cell in range(cells)]
+    """The keys of cells 0 to ``cells`` - 1, as values of an ``int`` column."""
+    return [_signed(_unhashed(cell)) for cell in range(cells)]
 
 
-def murmur3(values: NDArray[np.uint32]) -> NDArray[np.int32]:
+def cell_of(key: int) -> int:
+    """The cell that has ``key``: its hash."""
+    return murmur3(key)
+
+
+def murmur3(value: int) -> int:
     """Spark's hash of an ``int`` column (MurmurHash3, 32 bits, seed 42)."""
-    k = values * np.uint32(0xCC9E2D51)
-    k = _rotated(k, 15) * np.uint32(0x1B873593)
-    h = _rotated(np.uint32(_SEED) ^ k, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-    h ^= np.uint32(4)
-    h ^= h >> np.uint32(16)
-    h *= np.uint32(0x85EBCA6B)
-    h ^= h >> np.uint32(13)
-    h *= np.uint32(0xC2B2AE35)
-    h ^= h >> np.uint32(16)
-    return h.view(np.int32)
+    k = value & _WORD
+    k = _rotated(k * _SCRAMBLE[0] & _WORD, 15) * _SCRAMBLE[1] & _WORD
+    h = (_rotated(_SEED ^ k, 13) * 5 + _MIX) & _WORD
+    h ^= _LENGTH
+    h = (h ^ h >> 16) * _FINISH[0] & _WORD
+    h = (h ^ h >> 13) * _FINISH[1] & _WORD
+    return _signed(h ^ h >> 16)
 
 
-def _rotated(values: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
-    return (values << np.uint32(bits)) | (values >> np.uint32(32 - bits))
+def _unhashed(value: int) -> int:
+    """The one word that :func:`murmur3` takes to ``value``: its steps, undone from the last one."""
+    h = value & _WORD
+    h = (h ^ h >> 16) * _inverse(_FINISH[1]) & _WORD
+    h = (h ^ h >> 13 ^ h >> 26) * _inverse(_FINISH[0]) & _WORD
+    h = h ^ h >> 16 ^ _LENGTH
+    k = _SEED ^ _rotated((h - _MIX) * _inverse(5) & _WORD, 32 - 13)
+    k = _rotated(k * _inverse(_SCRAMBLE[1]) & _WORD, 32 - 15)
+    return k * _inverse(_SCRAMBLE[0]) & _WORD
+
+
+def _inverse(factor: int) -> int:
+    """What undoes a multiplication by the odd ``factor``, modulo 2**32."""
+    return pow(factor, -1, _WORD + 1)
+
+
+def _rotated(word: int, bits: int) -> int:
+    return (word << bits | word >> (32 - bits)) & _WORD
+
+
+def _signed(word: int) -> int:
+    return word - (_WORD + 1) if word >> 31 else word

@@ -36,6 +36,7 @@ from penstock.engine.options import milliseconds
 from penstock.engine.recovery.checkpoint import fingerprint as query_fingerprint
 from penstock.errors import InputError, OptionError
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
+from penstock.query.left_out import left_out
 from penstock.spark.arrow_types import answer_schema, arrow_schema, check_type
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_keys import cell_keys
@@ -172,6 +173,11 @@ def _check_frames(
         found = arrow_schema(frames[name])
         fields = []
         for column in engine.columns[name]:
+            if column in left_out(found):
+                raise InputError(
+                    f"column {column!r} of the DataFrame of {name} is of type "
+                    f"{left_out(found)[column]}, which Arrow has not; cast it in the DataFrame"
+                )
             if column not in found.names:
                 have = ", ".join(found.names)
                 raise InputError(
