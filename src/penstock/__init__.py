@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         NoQualifiedPlan,
         OptionError,
         PenstockError,
+        PenstockWarning,
         PlanError,
         QueryError,
     )
@@ -46,6 +47,7 @@ __all__ = [
     "OptionError",
     "Overload",
     "PenstockError",
+    "PenstockWarning",
     "Plan",
     "PlanError",
     "QueryError",

@@ -11,6 +11,10 @@ class PenstockError(Exception):
     """A mistake of the caller: bad query, plan, option or input."""
 
 
+class PenstockWarning(UserWarning):
+    """Something that works and is probably not what the caller wants, with the remedy."""
+
+
 class QueryError(PenstockError):
     """A query text that cannot be accepted, with the place in the text.
 

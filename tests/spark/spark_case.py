@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from case_deliveries import spark_lateness, spark_oracle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -17,7 +18,7 @@ import penstock.spark
 from penstock.errors import PenstockError
 from penstock.query.join_graph import ARRIVAL, JoinGraph
 from penstock.spark.arrow_types import answer_schema, check_type
-from penstock.testing import Case, Knobs, Oracle, difference, generate, rows_of
+from penstock.testing import Case, Knobs, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
 
 KNOBS = Knobs(streams=(2, 3)).without(["watermark", "watermark ahead", "payload", "now"])
@@ -46,7 +47,7 @@ def cases(*features: str, start: int = 0, pushes: int = 4) -> Iterator[Case]:
             answer_schema(case.graph().schema)
         except (PenstockError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
             continue
-        oracle = Oracle(case.graph(), case.lateness)
+        oracle = spark_oracle(case, case.graph())
         if sum(len(oracle.push(push)) for push in case.pushes) > 3:
             yield case
 
@@ -115,7 +116,7 @@ class SparkCase:
         return frames
 
     def join(self, cells: int, streaming: bool = True, **options: Any) -> DataFrame:
-        lateness = None if self.graph.by_rows else self.case.lateness
+        lateness = None if self.graph.by_rows else spark_lateness(self.case)
         frames = self.frames(streaming)
         return penstock.spark.join(self.graph, frames, cells, lateness=lateness, **options)
 
@@ -145,5 +146,5 @@ class SparkCase:
 
     def expected(self) -> list[tuple[Any, ...]]:
         """The oracle's answer, up to the last push."""
-        oracle = Oracle(self.graph, self.case.lateness)
+        oracle = spark_oracle(self.case, self.graph)
         return [row for push in self.case.pushes for row in oracle.push(push)]

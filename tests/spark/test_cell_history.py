@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from case_deliveries import deliveries_of, settings_of
+from case_deliveries import deliveries_of, settings_of, spark_oracle
 from file_store import FileStore, TransactionalHeader
 from memory_store import MemoryStore
 
@@ -15,8 +15,9 @@ from penstock.cells.placement import place
 from penstock.errors import CheckpointError
 from penstock.spark import cell_history
 from penstock.spark.cell_history import CellHistory, LiveCell
-from penstock.testing import Knobs, Oracle, difference, generate, rows_of
+from penstock.testing import Knobs, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
+from penstock.testing.time_rules import with_time_rules
 
 KNOBS = Knobs(streams=(2, 4)).without(["watermark", "watermark ahead"])
 
@@ -35,6 +36,8 @@ def test_failed_attempts_lost_and_foreign_engines(
         monkeypatch.setattr(cell_history, "SMALLEST", chance.choice([0, 300, 1 << 20]))
         case = generate(5_000 + 1_000 * block + number, KNOBS)
         graph = case.graph()
+        if number % 2 and not graph.by_rows:
+            case = with_time_rules(case, chance)
         settings = settings_of(case, graph, place(graph, chance.choice([1, 2, 3])))
         cells = settings.placement.cells
         stores: list[MemoryStore | FileStore] = [
@@ -42,7 +45,7 @@ def test_failed_attempts_lost_and_foreign_engines(
             for cell in range(cells)
         ]
         workers: list[dict[int, LiveCell]] = [{}, {}]
-        oracle = Oracle(graph, case.lateness)
+        oracle = spark_oracle(case, graph)
         for push, deliveries in enumerate(deliveries_of(case, graph, settings.placement)):
             rows: list[tuple[object, ...]] = []
             for cell, delivery in enumerate(deliveries):
@@ -143,7 +146,7 @@ def test_two_copies_of_a_task_at_the_same_time(tmp_path: Path) -> None:
     graph = case.graph()
     settings = settings_of(case, graph, place(graph, 1))
     text = TransactionalHeader()
-    oracle = Oracle(graph, case.lateness)
+    oracle = spark_oracle(case, graph)
     slow_worker: LiveCell | None = None
     for number, deliveries in enumerate(deliveries_of(case, graph, settings.placement)):
         committed = text.kept

@@ -119,13 +119,14 @@ def test_a_session_without_rocksdb(
 
 
 def test_watermarks_of_frames_are_the_lateness(stream: DataFrame) -> None:
-    from penstock.spark.join import _delays
+    from penstock.spark.watermarks import watermark_delays as _delays
 
     schema = penstock.spark.arrow_schema(stream)
     query = penstock.parse(TEXT, schemas={"A": schema, "B": schema})
     moving = {s.source: s for s in query.streams}
     delayed = {"A": stream.withWatermark("ts", "7 seconds"), "B": stream}
-    assert _delays(query, delayed, moving, None) == {"A": 7_000, "B": 0}
+    assert _delays(query, delayed, moving, None) == {"A": 7_000}
     assert _delays(query, {"A": stream, "B": stream}, moving, None) == {}
     assert _delays(query, delayed, moving, "1 SECOND") == {"A": 1_000, "B": 1_000}
-    assert _delays(query, delayed, moving, {"B": 5}) == {"A": 0, "B": 5}
+    assert _delays(query, delayed, moving, {"B": 5}) == {"A": 7_000, "B": 5}
+    assert _delays(query, delayed, moving, {"A": 1, "B": None}) == {"A": 1}

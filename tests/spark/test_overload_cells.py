@@ -10,7 +10,7 @@ from operator import ge
 from typing import Any
 
 import pytest
-from case_deliveries import deliveries_of, settings_of
+from case_deliveries import deliveries_of, settings_of, spark_oracle
 from memory_store import MemoryStore
 
 from penstock.cells.delivery import Delivery
@@ -21,7 +21,7 @@ from penstock.planning.limits import Limits
 from penstock.spark import cell_history
 from penstock.spark.cell_history import CellHistory, LiveCell
 from penstock.spark.trigger_budget import with_trigger_budget
-from penstock.testing import FEATURES, Knobs, Oracle, canonical, generate, rows_of
+from penstock.testing import FEATURES, Knobs, canonical, generate, rows_of
 
 KNOBS = Knobs(
     FEATURES
@@ -50,7 +50,7 @@ def test_failed_attempts_lost_and_foreign_engines(
         settings = dataclasses.replace(settings, options={"overload": option})
         stores = [MemoryStore() for _ in range(settings.placement.cells)]
         workers: list[dict[int, LiveCell]] = [{}, {}]
-        oracle = Oracle(graph, case.lateness)
+        oracle = spark_oracle(case, graph)
         found: Counter[Any] = Counter()
         wanted: Counter[Any] = Counter()
         told: dict[int, list[float]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from spark_case import SparkCase, cases
 import penstock
 import penstock.spark
 from penstock.cells.placement import place
+from penstock.spark.watermarks import POLICY
 from penstock.testing import Case, Oracle, difference
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -83,15 +85,27 @@ def test_batch_frames_are_one_push(
     case.check(found, [row for rows in oracle_rows for row in rows])
 
 
-def test_watermarks_that_differ_from_stream_to_stream(spark: SparkSession, tmp_path: Path) -> None:
-    """The watermark is Spark's: the least of newest event time minus delay."""
+@pytest.mark.parametrize(
+    ("delays", "policy"),
+    [
+        ({"A": 40_000, "B": 2_000}, "min"),
+        ({"A": 40_000, "B": 2_000}, "max"),
+        ({"A": 2_000}, "min"),
+        ({}, "min"),
+    ],
+    ids=["min", "max", "one without", "none"],
+)
+def test_watermarks_by_the_rules_of_spark(
+    delays: dict[str, int], policy: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each source has its own delay, or none and is never late; the policy makes them one."""
     chance = random.Random(5)
     schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("x", pa.float64())])
-    delays, lead = {"A": 40_000, "B": 2_000}, {"A": 38, "B": 0}
+    lead = {"A": 38, "B": 0}
     pushes: list[dict[str, pa.Table]] = []
     for number in range(4):
         push = {}
-        for source in delays:
+        for source in lead:
             rows: list[tuple[Any, ...]] = [
                 (
                     100 * number + i,
@@ -113,31 +127,36 @@ def test_watermarks_that_differ_from_stream_to_stream(spark: SparkSession, tmp_p
         source: spark.readStream.schema("id BIGINT, ts TIMESTAMP, x DOUBLE")
         .option("maxFilesPerTrigger", 1)
         .parquet(str(tmp_path / source))
-        .withWatermark("ts", f"{delay} milliseconds")
-        for source, delay in delays.items()
+        for source in lead
     }
+    for source, delay in delays.items():
+        frames[source] = frames[source].withWatermark("ts", f"{delay} milliseconds")
     query = penstock.parse(
         "SELECT A.id AS a, B.id AS b, A.ts AS ts FROM A [RANGE 20 SECONDS], B [RANGE 20 SECONDS] "
         "WHERE A.x = B.x",
         schemas={source: penstock.spark.arrow_schema(frame) for source, frame in frames.items()},
     )
-    running = (
-        penstock.spark.join(query, frames, cells=3)
-        .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(str(tmp_path / "results"), format="parquet")
-    )
-    running.awaitTermination()
-    newest = dict.fromkeys(delays, 0)
-    oracle = Oracle(query, max(delays.values()))
-    expected = []
-    for push in pushes:
-        for source, batch in push.items():
-            times = batch.column("ts").cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-            newest[source] = max(newest[source], *times.to_pylist())
-        watermark = min(newest[source] - delay for source, delay in delays.items())
-        expected += oracle.push(push, watermark)
-    assert sum(oracle.late.values()) > 5
+    spark.conf.set(POLICY, policy)
+    try:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            results = penstock.spark.join(query, frames, cells=3)
+        running = (
+            results.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "results"), format="parquet")
+        )
+        running.awaitTermination()
+    finally:
+        spark.conf.unset(POLICY)
+    told = [str(each.message) for each in warned if each.category is penstock.PenstockWarning]
+    without = ", ".join(source for source in lead if source not in delays)
+    assert len(told) == bool(without)
+    assert all(text.startswith(f"{without} ha") and "withWatermark" in text for text in told)
+    oracle = Oracle(query, delays, policy=policy)
+    expected = [row for push in pushes for row in oracle.push(push)]
+    late = {source: count for source, count in oracle.late.items() if count}
+    assert late.keys() == delays.keys()
     found = spark.read.parquet(str(tmp_path / "results")).toArrow()
     rows = list(zip(*(found.column(i).to_pylist() for i in (0, 1)), strict=True))
     assert difference(rows, [row[:2] for row in expected]) is None

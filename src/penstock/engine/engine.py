@@ -33,6 +33,7 @@ from penstock.engine.migration.preparation import Preparation, prepare
 from penstock.engine.options import Options
 from penstock.engine.output.output import empty_table, output_for
 from penstock.engine.push.intake import FARTHEST, Batches, Intake
+from penstock.engine.push.lateness import Lateness
 from penstock.engine.push.whole_push import WholePush
 from penstock.engine.rationing.freshness import Freshness
 from penstock.engine.rationing.overload import Overload
@@ -71,9 +72,15 @@ class Engine:
     ``feedback`` is ``"jit"`` (rows that nobody wants now wait, where that pays), ``"bloom"`` (the
     same by Bloom filters), ``"off"``, or a :class:`~penstock.engine.feedback.Feedback`.
     ``lateness`` is how far out of order events may be: milliseconds, a timedelta, or a text such as
-    ``"5 SECONDS"``. ``overload`` is what happens with too little CPU: ``"exact"`` (nothing is
-    skipped), ``"shed"`` (probes beyond the budget are dropped), ``"defer"`` (they are made up for
-    later), or an :class:`~penstock.engine.rationing.overload.Overload`; the budget is that of
+    ``"5 SECONDS"``; or a dict of them by source, and a source that is not in it is never late (so
+    with ``{}`` nothing is, and windows keep all rows). By default streams are taken to be in order.
+    ``idle`` is how far a stream may fall behind the newest of the others, in event time, before
+    the watermark stops waiting for it. ``watermark_policy`` is ``"min"`` (the watermark is that of
+    the slowest stream) or ``"max"`` (of the fastest).
+
+    ``overload`` is what happens with too little CPU: ``"exact"`` (nothing is skipped), ``"shed"``
+    (probes beyond the budget are dropped), ``"defer"`` (they are made up for later), or an
+    :class:`~penstock.engine.rationing.overload.Overload`; the budget is that of
     ``limits``, or a core. ``join`` is ``"hash"``, or ``"nested-loops"`` as in the papers'
     experiments.
 
@@ -100,6 +107,8 @@ class Engine:
         adapt: str = "auto",
         statistics: Statistics | None = None,
         execution: str = "auto",
+        idle: Any = None,
+        watermark_policy: str = "min",
     ) -> None:
         if not isinstance(query, JoinGraph):
             raise OptionError(f"query must come from penstock.parse, not {type(query).__name__}")
@@ -107,7 +116,9 @@ class Engine:
         self.query = query
         self._by_rows = query.by_rows
         self._grouped = query.is_grouped
-        self.options = Options.of(feedback, overload, lateness, join, limits, adapt, execution)
+        self.options = Options.of(
+            feedback, overload, lateness, join, limits, adapt, execution, idle, watermark_policy
+        )
         self._control = Controller(
             self.options.adapt != "off",
             self.options.adapt != "on" and plan != "auto",
@@ -120,16 +131,28 @@ class Engine:
         self._latest = 0
         """Rows of the latest push."""
         self._plan = _plan_for(query, plan)
-        self._lateness = (self.options.lateness or 0) * query.ticks_per_millisecond
-        self._strict = self.options.lateness is not None and not self._by_rows
+        self._lateness = Lateness.of(
+            self.options.lateness,
+            [s for s in query.sources if s in _moving(query)],
+            query.ticks_per_millisecond,
+            self.options.watermark_policy,
+            self.options.idle,
+        )
+        self._strict = (
+            self._lateness.is_declared and self._lateness.is_for_all and not self._by_rows
+        )
         self._wirings = [wire(block) for block in query.blocks]
         self._interners: list[dict[int, Interner]] = []
         self._leaves: list[dict[str, LeafWindow]] = []
         self._trees: list[JoinTree] = []
         for block, wiring, root in zip(query.blocks, self._wirings, self._roots(), strict=True):
             self._build_block(block, wiring, root)
-        self._intake = Intake(query, [leaf for each in self._leaves for leaf in each.values()])
-        self._timed = [s.name for s in self._intake.sources.values() if not s.is_static]
+        self._intake = Intake(
+            query,
+            [leaf for each in self._leaves for leaf in each.values()],
+            frozenset(self._lateness.delays),
+        )
+        self._timed = self._lateness.sources
         self._output = output_for(query, self._trees)
         self._clock = Clock(strict=self._strict)
         self._newest: dict[str, int] = {}
@@ -308,8 +331,7 @@ class Engine:
                 self._counters.seconds += Stopwatch.clock() - began
                 self._broken = False
                 return made
-        late_before = None if self._by_rows else self._clock.watermark
-        taken = self._intake.take(batches, late_before, self._place, not self._started)
+        taken = self._intake.take(batches, self._clock, self._place, not self._started)
         seen = dict(self._newest)
         for source, instant in (*taken.newest.items(), *(newest or {}).items()):
             seen[source] = max(instant, seen.get(source, instant))
@@ -641,15 +663,14 @@ class Engine:
         if taken is not None and self._by_rows:
             now = self._place + taken.places - 1
             return Clock(now=max(before.now, now), watermark=now + 1)
-        watermark = before.watermark
-        seen = [newest[name] for name in self._timed if name in newest]
-        if seen and len(seen) == len(self._timed):
-            watermark = max(watermark, min(seen) - self._lateness)
+        watermark, late = before.watermark, max(before.late, self._lateness.watermark(newest))
         now = max([before.now, *newest.values()])
         if promised is not None:
             watermark = max(watermark, self._in_ticks(promised))
-            now = max(now, watermark)
-        return Clock(now=now, watermark=watermark, strict=self._strict)
+            late, now = max(late, watermark), max(now, watermark)
+        if self._lateness.is_for_all:
+            watermark = late
+        return Clock(now=now, watermark=watermark, strict=self._strict, late=late)
 
     def _in_ticks(self, promised: Any) -> int:
         if not isinstance(promised, int) or isinstance(promised, bool):
@@ -732,7 +753,7 @@ class Engine:
             return "results of a change of plan"
         if not tree.is_written_down and tree.in_one_call() is None:
             return tree.why_not_in_one_call
-        why = whole.look(batches, self._clock.watermark)
+        why = whole.look(batches, self._clock.late)
         if why:
             return why
         newest = whole.newest(self._newest)
@@ -909,6 +930,11 @@ class Engine:
             )
             tree.commit()
         return results
+
+
+def _moving(query: JoinGraph) -> set[str]:
+    """The sources that are not static."""
+    return {s.source for block in query.blocks for s in block.streams if not s.is_static}
 
 
 def _plan_for(query: JoinGraph, plan: str | Plan) -> Plan:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from penstock.engine.feedback.feedback import Feedback
 from penstock.engine.join.join_step import Algorithm
+from penstock.engine.push.lateness import POLICIES, WatermarkPolicy
 from penstock.engine.rationing.overload import EXACT, Overload
 from penstock.errors import OptionError
 from penstock.planning.limits import Limits
@@ -32,12 +33,15 @@ class Options:
 
     feedback: Feedback | None = None
     overload: Overload = EXACT
-    lateness: int | None = None
-    """In milliseconds."""
+    lateness: int | Mapping[str, int] | None = None
+    """In milliseconds, for all sources or by source."""
     join: Algorithm = "hash"
     limits: Limits | None = None
     adapt: str = "auto"
     execution: str = "auto"
+    idle: int | None = None
+    """In milliseconds: how far a source may fall behind before the watermark goes on without it."""
+    watermark_policy: WatermarkPolicy = "min"
 
     @classmethod
     def of(
@@ -49,11 +53,14 @@ class Options:
         limits: Any,
         adapt: Any = "auto",
         execution: Any = "auto",
+        idle: Any = None,
+        watermark_policy: Any = "min",
     ) -> Options:
         """Check every value, and say what exists."""
         _one_of("join", join, get_args(Algorithm))
         _one_of("adapt", adapt, ADAPT)
         _one_of("execution", execution, EXECUTION)
+        _one_of("watermark_policy", watermark_policy, POLICIES)
         if isinstance(limits, Mapping):
             limits = Limits.from_json(limits)
         if limits is not None and not isinstance(limits, Limits):
@@ -61,12 +68,24 @@ class Options:
         return cls(
             Feedback.of(feedback),
             Overload.of(overload).within(limits),
-            milliseconds("lateness", lateness),
+            delays_of(lateness) if isinstance(lateness, Mapping) else _lateness(lateness),
             join,
             limits,
             adapt,
             execution,
+            milliseconds("idle", idle),
+            watermark_policy,
         )
+
+
+def delays_of(lateness: Mapping[str, Any]) -> dict[str, int]:
+    """Milliseconds by source; a source with None has none, as one that is not there."""
+    given = {name: milliseconds(f"lateness[{name!r}]", each) for name, each in lateness.items()}
+    return {name: delay for name, delay in given.items() if delay is not None}
+
+
+def _lateness(value: Any) -> int | None:
+    return milliseconds("lateness", value)
 
 
 def milliseconds(name: str, value: Any) -> int | None:

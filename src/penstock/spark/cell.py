@@ -28,8 +28,8 @@ from penstock.query.join_graph import JoinGraph
 class CellSettings:
     """What all cells of a query have in common.
 
-    ``delays`` is the lateness of each source in milliseconds, empty if none was given. ``static``
-    has the rows of each static relation as a chunk.
+    ``delays`` is the lateness in milliseconds of each source that has one; the others are never
+    late. ``static`` has the rows of each static relation as a chunk.
     """
 
     query: JoinGraph
@@ -41,7 +41,7 @@ class CellSettings:
 
     def engine(self) -> Engine:
         """A new engine."""
-        lateness = max(self.delays.values(), default=None)
+        lateness = None if self.query.by_rows else dict(self.delays)
         return Engine(self.query, plan=self.plan, lateness=lateness, **self.options)
 
 
@@ -50,8 +50,6 @@ class Cell:
 
     def __init__(self, settings: CellSettings, engine: Engine) -> None:
         self.engine = engine
-        self._delays = settings.delays
-        self._ticks = settings.query.ticks_per_millisecond
         self._by_rows = settings.query.by_rows
 
     @classmethod
@@ -78,24 +76,10 @@ class Cell:
         probes = math.inf if again and self.engine.options.overload.policy == "defer" else None
         if self._by_rows:
             return self.engine.push(delivery.tables(), None, None, probes, seconds, again)
-        newest = self.engine.newest
-        for source, instant in delivery.newest.items():
-            newest[source] = max(instant, newest.get(source, instant))
-        promise = self._promise(newest)
-        return self.engine.push(delivery.tables(), promise, newest, probes, seconds, again)
+        return self.engine.push(delivery.tables(), None, delivery.newest, probes, seconds, again)
 
     def finish(self) -> pa.Table:
         return self.engine.finish()
-
-    def _promise(self, newest: Mapping[str, int]) -> int | None:
-        """Spark's watermark, where streams have delays of their own.
-
-        The engine was given the largest delay. With others it may be further on than it knows.
-        """
-        if len(set(self._delays.values())) < 2 or not newest.keys() >= self._delays.keys():
-            return None
-        ticks = self._ticks
-        return min(newest[s] - delay * ticks for s, delay in self._delays.items()) // ticks
 
 
 def with_static(settings: CellSettings, number: int, delivery: Delivery) -> Delivery:

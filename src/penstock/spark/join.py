@@ -34,7 +34,7 @@ from penstock.cells.value_hash import VERSION
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
 from penstock.engine.recovery.checkpoint import fingerprint as query_fingerprint
-from penstock.errors import InputError, OptionError
+from penstock.errors import InputError
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.query.left_out import left_out
 from penstock.spark.arrow_types import answer_schema, arrow_schema, check_type
@@ -43,9 +43,9 @@ from penstock.spark.cell_keys import cell_keys
 from penstock.spark.cell_processor import CellProcessor
 from penstock.spark.cell_work import CellWork
 from penstock.spark.envelope import Envelope
-from penstock.spark.private_spark import watermark_delay
 from penstock.spark.session import PARTITIONS, check_session, parallelism
 from penstock.spark.trigger_budget import with_budget
+from penstock.spark.watermarks import warn_without_watermark, watermark_delays, watermark_policy
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -71,9 +71,11 @@ def join(
     ``cells`` is how many engines share the work at most, by default as many as there are shuffle
     partitions; :func:`placement_of` tells what becomes of it. ``lateness`` is how far out of order
     events may be, for all sources or as a dict by source; by default each source has the delay of
-    its ``withWatermark``. ``rates``, tuples per time unit by source, tell which streams are costly
-    to send to several cells. ``hot`` has values of a join column that make up much of a stream,
-    ``{"A.x": [17, 4]}``: each is spread over cells of its own; see
+    its ``withWatermark``. A source without one is never late; then windows keep their rows for
+    ever, and a warning says so. Several watermarks become one by Spark's
+    ``spark.sql.streaming.multipleWatermarkPolicy``. ``rates``, tuples per time unit by source,
+    tell which streams are costly to send to several cells. ``hot`` has values of a join column
+    that make up much of a stream, ``{"A.x": [17, 4]}``: each is spread over cells of its own; see
     :func:`penstock.cells.placement.place` for a better way. :func:`penstock.spark.survey` finds
     both in a sample. ``state_folder`` is where cells keep their windows as files, best
     beside the checkpoint: a folder that every host of the cluster sees under this name. It makes
@@ -96,11 +98,15 @@ def join(
         options = with_budget(options, trigger, placement.cells, lambda: parallelism(spark))
     moving = {s.source: s for b in query.blocks for s in b.streams if not s.is_static}
     fixed = [source for source in query.sources if source not in moving]
+    delays = watermark_delays(query, frames, moving, lateness)
+    if streaming:
+        warn_without_watermark(query, moving, delays)
+    options = {**options, "watermark_policy": watermark_policy(spark)}
     settings = CellSettings(
         query,
         placement,
         str(plan),
-        _delays(query, frames, moving, lateness),
+        delays,
         {source: _read_static(frames[source], schemas[source]) for source in fixed},
         options,
     )
@@ -209,32 +215,6 @@ def _order_of(
     return [found.field(ARRIVAL)] if by_arrival and ARRIVAL not in chosen else []
 
 
-def _delays(
-    query: JoinGraph,
-    frames: Mapping[str, DataFrame],
-    moving: Mapping[str, Stream],
-    lateness: Any,
-) -> dict[str, int]:
-    """The lateness of each source in milliseconds; empty if none was given."""
-    if query.by_rows:
-        return {}
-    if isinstance(lateness, Mapping):
-        unknown = set(lateness) - set(moving)
-        if unknown:
-            raise OptionError(f"lateness is given for {min(unknown)!r}, which is no stream")
-        given = {source: milliseconds("lateness", each) for source, each in lateness.items()}
-    elif lateness is not None:
-        given = dict.fromkeys(moving, milliseconds("lateness", lateness))
-    else:
-        given = {
-            source: watermark_delay(frames[source], stream.event_time)
-            for source, stream in moving.items()
-            if stream.event_time is not None
-        }
-    known = {source: delay for source, delay in given.items() if delay is not None}
-    return {source: known.get(source, 0) for source in moving} if known else {}
-
-
 def _read_static(frame: DataFrame, schema: pa.Schema) -> bytes:
     rows = frame.select(_quoted(schema.names)).toArrow()
     return to_chunk(rows.cast(schema))
@@ -255,6 +235,10 @@ def _fingerprint(settings: CellSettings) -> str:
     placement = settings.placement
     grid = [(d.share, str(d)) for d in placement.dimensions]
     parts = [query_fingerprint(settings.query), VERSION, grid, sorted(settings.delays.items())]
+    policy = settings.options.get("watermark_policy", "min")
+    idle = milliseconds("idle", settings.options.get("idle"))
+    if policy != "min" or idle is not None:
+        parts.append([policy, idle])
     if placement.hot:
         parts.append([(g.hash, [(d.share, str(d)) for d in g.dimensions]) for g in placement.hot])
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

@@ -25,7 +25,9 @@ class Case:
 
     ``pushes`` are pushed one after another, then comes ``finish()``. ``watermarks`` is empty, or
     has the host's watermark (milliseconds, or None) for each push. ``plan`` is a plan of the first
-    block, in the notation. ``features`` names what the generator put in, for counting.
+    block, in the notation. ``lateness``, ``idle`` and ``policy`` are those of
+    :class:`~penstock.testing.oracle.Oracle`. ``features`` names what the generator put
+    in, for counting.
     """
 
     text: str
@@ -33,9 +35,11 @@ class Case:
     event_time: str | Mapping[str, str]
     pushes: Sequence[Mapping[str, pa.Table]]
     plan: str
-    lateness: int | None = None
+    lateness: int | Mapping[str, int] | None = None
     watermarks: Sequence[int | None] = ()
     features: frozenset[str] = field(default=frozenset())
+    idle: int | None = None
+    policy: str = "min"
 
     def graph(self) -> JoinGraph:
         """The parsed query."""
@@ -46,13 +50,17 @@ class Case:
             event_time = dict(event_time)
         return parse(self.text, dict(self.schemas), event_time=event_time)
 
+    def oracle(self, graph: JoinGraph | None = None) -> Oracle:
+        """An oracle for the case that has seen nothing yet."""
+        return Oracle(graph or self.graph(), self.lateness, self.idle, self.policy)
+
     def watermark(self, push: int) -> int | None:
         """The host's watermark of push number ``push``."""
         return self.watermarks[push] if self.watermarks else None
 
     def expected(self, graph: JoinGraph | None = None) -> list[list[AnswerRow]]:
         """What the oracle says leaves in each push, and last what ``finish()`` gives."""
-        oracle = Oracle(graph or self.graph(), self.lateness)
+        oracle = self.oracle(graph)
         answers = [oracle.push(p, self.watermark(i)) for i, p in enumerate(self.pushes)]
         return [*answers, oracle.finish()]
 
@@ -108,6 +116,8 @@ def as_code(case: Case) -> str:
     lines.append(f"    lateness={case.lateness!r},")
     if case.watermarks:
         lines.append(f"    watermarks={list(case.watermarks)!r},")
+    if case.idle is not None or case.policy != "min":
+        lines.append(f"    idle={case.idle!r}, policy={case.policy!r},")
     lines.append(")")
     return "\n".join(lines)
 

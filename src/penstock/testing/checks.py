@@ -10,7 +10,6 @@ import pyarrow as pa
 from penstock.query.join_graph import JoinGraph
 from penstock.testing.case import Case
 from penstock.testing.compare import assert_same_rows
-from penstock.testing.oracle import Oracle
 
 
 class Runs(Protocol):
@@ -33,7 +32,7 @@ def check_case(
     on with: the place for a migration, or for a checkpoint and a restart.
     """
     graph = case.graph()
-    oracle = Oracle(graph, case.lateness)
+    oracle = case.oracle(graph)
     engine = start(graph, case)
     for number, batches in enumerate(case.pushes):
         watermark = case.watermark(number)

@@ -58,18 +58,28 @@ class Result:
 
 
 class Oracle:
-    """Runs ``graph`` by brute force; ``lateness`` in milliseconds.
+    """Runs ``graph`` by brute force.
 
+    ``lateness`` is in milliseconds, for all streams or by source, where a source that is not there
+    is never late. ``idle`` (milliseconds) and ``policy`` (``min`` or ``max``) are as in the note.
     ``late`` and ``null_time`` count the dropped tuples of each source. ``now`` and ``watermark``
     are instants; there is no watermark while it is at the beginning of time. ``instants`` are those
     by which the rows of the last push were ordered: rows with one instant may come in any order.
     """
 
-    def __init__(self, graph: JoinGraph, lateness: int | None = None) -> None:
+    def __init__(
+        self,
+        graph: JoinGraph,
+        lateness: int | Mapping[str, int] | None = None,
+        idle: int | None = None,
+        policy: str = "min",
+    ) -> None:
         if (graph.is_grouped and graph.minus) or any(block.is_grouped for block in graph.minus):
             raise InputError("EXCEPT together with GROUP BY has no meaning: the parser refuses it")
         self.graph = graph
         self.lateness = lateness
+        self.idle = idle
+        self.policy = policy
         self.now: Instant = BEGINNING
         self.watermark: Instant = BEGINNING
         self.instants: list[Instant] = []
@@ -82,6 +92,13 @@ class Oracle:
         self._newest: dict[str, Instant] = {
             source: BEGINNING for source, s in self._by_source.items() if not s.is_static
         }
+        ticks = graph.ticks_per_millisecond
+        self._delays: dict[str, int] = (
+            {source: delay * ticks for source, delay in lateness.items()}
+            if isinstance(lateness, Mapping)
+            else dict.fromkeys(self._newest, (lateness or 0) * ticks)
+        )
+        self._promised: Instant = BEGINNING
         self._numbers = 0
         self._places = 0
         self._loaded = False
@@ -102,13 +119,22 @@ class Oracle:
         """
         self.take(batches)
         if not self.graph.by_rows:
-            lateness = (self.lateness or 0) * self.graph.ticks_per_millisecond
-            own = min(self._newest.values(), default=BEGINNING) - lateness
-            self.watermark = max(self.watermark, own)
+            self.watermark = max(self.watermark, self._own_watermark())
             if watermark is not None:
-                self.watermark = max(self.watermark, watermark * self.graph.ticks_per_millisecond)
-                self.now = max(self.now, self.watermark)
+                self._promised = max(self._promised, watermark * self.graph.ticks_per_millisecond)
+                self.watermark = max(self.watermark, self._promised)
+                self.now = max(self.now, self._promised)
         return self._leaving()
+
+    def _own_watermark(self) -> Instant:
+        newest = {source: self._newest[source] for source in self._delays}
+        if self.idle is not None and self.policy == "min":
+            patience = self.idle * self.graph.ticks_per_millisecond
+            reached = max(newest.values(), default=BEGINNING) - patience
+            newest = {source: max(time, reached) for source, time in newest.items()}
+        marks = [newest[source] - delay for source, delay in self._delays.items()]
+        choose = min if self.policy == "min" else max
+        return choose(marks, default=BEGINNING)
 
     def finish(self) -> list[AnswerRow]:
         """No more tuples come: give the rows that still leave."""
@@ -147,8 +173,8 @@ class Oracle:
         self._loaded = self._loaded or bool(streams)
 
     def _take_by_event_time(self, tables: Mapping[str, Batch]) -> None:
-        watermark = self.watermark
         for source, table in tables.items():
+            watermark = self.watermark if source in self._delays else self._promised
             times = self._times(self._by_source[source], table)
             for values, time in zip(self._rows(source, table), times, strict=True):
                 if time is None:
@@ -322,15 +348,20 @@ class Oracle:
 
     def _is_decided(self, instant: Instant) -> bool:
         """Whether nothing that comes later can change what EXCEPT does at ``instant``."""
-        at_once = not self.graph.minus or self.lateness is None or self.graph.by_rows
-        return at_once or self.watermark > instant
+        return not self.graph.minus or not self._waits or self.watermark > instant
+
+    @property
+    def _waits(self) -> bool:
+        """Whether an instant is settled when the watermark has passed it, or when it was seen."""
+        declared = self.lateness is not None and not self.graph.by_rows
+        return declared and len(self._delays) == len(self._newest)
 
     def _leaving_groups(self, results: Sequence[Result]) -> list[AnswerRow]:
         if self.graph.emission == "rstream":
             rows = self._rows_at(self.now, results).values()
             return self._in_order([(self.now, row) for row in rows])
         until = self.now
-        if self.lateness is not None and not self.graph.by_rows:
+        if self._waits:
             if self.watermark == BEGINNING:
                 return self._in_order([])
             until = self.watermark - 1
@@ -376,7 +407,7 @@ class Oracle:
 def answer(
     graph: JoinGraph,
     batches_list: Iterable[Mapping[str, Batch]],
-    lateness: int | None = None,
+    lateness: int | Mapping[str, int] | None = None,
     finish: bool = True,
 ) -> Counter[Hashable]:
     """The whole answer to ``batches_list``, pushed one after another, as a multiset.

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.push.plain_batch import PlainBatches, plain_width
 from penstock.engine.state.arrival import PlainColumns, SourceRows
+from penstock.engine.state.clock import Clock
 from penstock.errors import InputError
 from penstock.kernels import ring
 from penstock.kernels.lifespan import BEGINNING
@@ -72,8 +73,11 @@ class Reader(Protocol):
 class Intake:
     """Takes in the batches of a query's sources."""
 
-    def __init__(self, graph: JoinGraph, readers: Sequence[Reader]) -> None:
+    def __init__(
+        self, graph: JoinGraph, readers: Sequence[Reader], may_be_late: frozenset[str]
+    ) -> None:
         self._by_rows = graph.by_rows
+        self._may_be_late = may_be_late
         self._unit = graph.time_unit
         self._ticks = graph.ticks_per_millisecond
         self._layouts: dict[str, tuple[pa.Schema, list[tuple[str, int, pa.DataType | None]]]] = {}
@@ -84,11 +88,11 @@ class Intake:
         self.sources = {name: _source_of(name, each) for name, each in self._readers.items()}
 
     def take(
-        self, batches: Mapping[str, Batch], watermark: int | None, place: int, statics_open: bool
+        self, batches: Mapping[str, Batch], clock: Clock, place: int, statics_open: bool
     ) -> Batches:
         """Check, decode, set aside and order.
 
-        ``watermark`` decides who is late, ``place`` is the next free place of the arrival line,
+        ``clock`` decides who is late, ``place`` is the next free place of the arrival line,
         and ``statics_open`` tells whether static relations may still be loaded.
         """
         if not isinstance(batches, Mapping):
@@ -114,12 +118,11 @@ class Intake:
             self._by_arrival(ordered, place, taken)
         else:
             for source, batch in ordered:
-                self._by_event_time(source, batch, watermark, taken)
+                late = clock.late if source.name in self._may_be_late else clock.watermark
+                self._by_event_time(source, batch, late, taken)
         return taken
 
-    def _by_event_time(
-        self, source: Source, batch: Batch, watermark: int | None, taken: Batches
-    ) -> None:
+    def _by_event_time(self, source: Source, batch: Batch, watermark: int, taken: Batches) -> None:
         plain = self._plainly(source, batch, watermark)
         if plain is not None:
             taken.newest[source.name] = plain.births.item(-1)
@@ -131,8 +134,8 @@ class Intake:
             return
         times, keep, (lowest, _, rising) = self._times(source, columns, taken)
         order = None
-        if keep is not None or (watermark is not None and lowest < watermark):
-            on_time = np.ones(len(times), np.bool_) if watermark is None else times >= watermark
+        if keep is not None or lowest < watermark:
+            on_time = times >= watermark
             if keep is not None:
                 on_time |= ~keep
             late = len(times) - int(np.count_nonzero(on_time))
@@ -150,7 +153,7 @@ class Intake:
             taken.newest[source.name] = int(times[-1])
         taken.rows[source.name] = SourceRows(times, _arranged(columns, order))
 
-    def _plainly(self, source: Source, batch: Batch, watermark: int | None) -> SourceRows | None:
+    def _plainly(self, source: Source, batch: Batch, watermark: int) -> SourceRows | None:
         """The rows of a batch that is plain, if there are any."""
         if not len(batch) or not all(reader.is_plain for reader in self._readers[source.name]):
             return None

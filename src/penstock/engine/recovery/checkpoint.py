@@ -100,10 +100,13 @@ class Checkpoint:
                 "limits": None if limits is None else limits.to_json(),
                 "adapt": engine.options.adapt,
                 "execution": engine.options.execution,
+                "idle": engine.options.idle,
+                "watermark_policy": engine.options.watermark_policy,
             },
             "control": engine._control.to_json(),
             "now": engine._clock.now,
             "watermark": engine._clock.watermark,
+            "late": engine._clock.late,
             "newest": engine._newest,
             "place": engine._place,
             "first": engine._first,
@@ -183,7 +186,8 @@ class Checkpoint:
                 renumbered[interner] = _reintern(interner, next(tables))
         for _, leaf, table in windows:
             _load_leaf(leaf, table, renumbered)
-        engine._clock = Clock(header["now"], header["watermark"], engine._strict)
+        late = header.get("late", header["watermark"])
+        engine._clock = Clock(header["now"], header["watermark"], engine._strict, late)
         engine._newest = dict(header["newest"])
         engine._place = header["place"]
         engine._first = header.get("first")

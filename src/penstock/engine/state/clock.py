@@ -14,12 +14,14 @@ class Clock(NamedTuple):
     """``now`` is the newest instant seen, ``watermark`` what state must outlive.
 
     ``strict`` tells whether disorder is declared: then an instant is settled when the watermark
-    has passed it, otherwise when it has been seen.
+    has passed it, otherwise when it has been seen. Rows before ``late`` are late: that is the
+    watermark, unless some source is never late, for then no state may go.
     """
 
     now: int = START
     watermark: int = START
     strict: bool = False
+    late: int = START
 
     @property
     def settled(self) -> int:
