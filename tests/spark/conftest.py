@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock.spark
+from penstock.job.redaction import forget_secrets
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +21,10 @@ def spark() -> Iterator[SparkSession]:
     session = penstock.spark.session("local[2,4]", **options)
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_secrets() -> Iterator[None]:
+    """What one test notes as secret is not so in the next."""
+    yield
+    forget_secrets()

@@ -19,6 +19,7 @@ from penstock.cli.doctor import command as doctor
 from penstock.cli.interrupt import send_lost_interrupts_again
 from penstock.cli.run import command as run
 from penstock.errors import PenstockError
+from penstock.job.redaction import redacted
 
 USER_ERROR = 2
 INTERRUPTED = 130
@@ -83,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = chosen.run(chosen)
         return code
     except PenstockError as error:
-        print(f"penstock: {error}", file=sys.stderr)
+        print(f"penstock: {redacted(str(error))}", file=sys.stderr)
         return USER_ERROR
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -23,7 +23,7 @@ class Source:
     name: str
     format: str
     path: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     schema: str | None = None
     """As DDL text; None: inferred, or fixed by the format."""
     decode: Literal["json"] | None = None
@@ -44,7 +44,7 @@ class Sink:
 
     format: str
     path: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     partition_by: tuple[str, ...] = ()
     encode: Literal["json"] | None = None
     """Rows become texts in one column ``value``, as Kafka takes them."""
@@ -85,8 +85,8 @@ class Job:
     feedback: str | None = None
     overload: str | None = None
     limits: Limits | None = None
-    spark: Mapping[str, str] = field(default_factory=dict)
-    """Settings of Spark, by full name."""
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Settings of Spark, by full name. Like options, they may be secret, and are not printed."""
     file: Path | None = None
 
     @property

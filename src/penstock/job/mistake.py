@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.errors import OptionError
+from penstock.job.redaction import redacted
 
 
 def mistake(where: str, found: str, expected: str, hint: str | None = None) -> OptionError:
     """The error for ``where``, such as ``job.toml: sources.bids.format``."""
     tail = f"; {hint}" if hint else ""
-    return OptionError(f"{where}: found {found}, expected {expected}{tail}")
+    return OptionError(redacted(f"{where}: found {found}, expected {expected}{tail}"))
 
 
 def shown(value: Any) -> str:

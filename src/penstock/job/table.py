@@ -15,6 +15,7 @@ from typing import Any
 
 from penstock.errors import OptionError
 from penstock.job.mistake import did_you_mean, listed, mistake, shown
+from penstock.job.redaction import NOT_SHOWN, is_secret, note_secret
 
 UNITS = {"MILLISECOND": 1, "SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000}
 SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -38,6 +39,8 @@ class Table:
         self._values = dict(values)
         self._known: list[str] = []
         self._environment = os.environ if environment is None else environment
+        self._as_written: dict[str, str] = {}
+        """Texts of the file with the names of variables, by what became of them."""
 
     def where(self, key: str = "") -> str:
         """The place of ``key`` for messages."""
@@ -46,7 +49,8 @@ class Table:
 
     def wrong(self, key: str, found: Any, expected: str, hint: str | None = None) -> OptionError:
         """The error for a value of ``key``."""
-        return mistake(self.where(key), shown(found), expected, hint)
+        told = NOT_SHOWN if is_secret(key) else self._as_written.get(str(found)) or shown(found)
+        return mistake(self.where(key), told, expected, hint)
 
     def missing(self, key: str, expected: str, hint: str | None = None) -> OptionError:
         return mistake(self.where(key), "nothing", expected, hint)
@@ -149,6 +153,8 @@ class Table:
                 found[name] = shown(each)
             elif isinstance(each, str):
                 found[name] = self._filled(place, each)
+                if is_secret(name):
+                    note_secret(found[name])
             else:
                 raise self.wrong(place, each, "a text, a number, true or false")
         return found
@@ -186,7 +192,11 @@ class Table:
         """``text`` with the variables of the environment in place."""
 
         def value_of(match: re.Match[str]) -> str:
-            value = self._environment.get(match[1], match[2])
+            value = self._environment.get(match[1])
+            if value is not None:
+                note_secret(value, f"${{{match[1]}}}")
+            else:
+                value = match[2]
             if value is None:
                 raise mistake(
                     self.where(key),
@@ -196,7 +206,10 @@ class Table:
                 )
             return value
 
-        return _VARIABLE.sub(value_of, text)
+        filled = _VARIABLE.sub(value_of, text)
+        if filled != text:
+            self._as_written[filled] = shown(text)
+        return filled
 
     def _whole(self, key: str, value: Any, number: float, expected: str) -> int:
         if number != int(number) or number > 2**52:

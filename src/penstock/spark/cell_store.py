@@ -21,6 +21,7 @@ from typing import Protocol
 from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
 from penstock.errors import CheckpointError, InvariantBroken
+from penstock.telemetry.private_file import open_private, read_private
 
 PART = 1 << 24
 """Bytes of the largest value in the state store; longer ones are cut."""
@@ -104,7 +105,7 @@ class FileValues:
 
     def read(self, name: str) -> memoryview:
         try:
-            return memoryview((self._folder / name).read_bytes())
+            return memoryview(read_private(self._folder / name))
         except OSError as problem:
             raise CheckpointError(
                 f"the state of this query is not whole: {self._folder / name} cannot be read "
@@ -112,8 +113,9 @@ class FileValues:
             ) from None
 
     def write(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with open(self._folder / name, "wb", buffering=0) as file:
+        self._folder.mkdir(0o700, parents=True, exist_ok=True)
+        new = open_private(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        with os.fdopen(new, "wb", buffering=0) as file:
             for part in parts:
                 rest = memoryview(part)
                 while len(rest):  # An unbuffered file may take less than it is given.

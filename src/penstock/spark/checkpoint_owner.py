@@ -16,6 +16,7 @@ from penstock.engine.recovery.checkpoint import fingerprint
 from penstock.errors import CheckpointError
 from penstock.job.job import local_path
 from penstock.query.join_graph import JoinGraph
+from penstock.telemetry.private_file import read_private, replace_private
 
 NAME = "penstock.json"
 
@@ -37,8 +38,8 @@ class CheckpointOwner:
         """The owner of the folder; None if it is new, elsewhere, or not of a job."""
         folder = local_path(address)
         try:
-            return None if folder is None else cls(**json.loads((folder / NAME).read_text()))
-        except (OSError, ValueError, TypeError):
+            return None if folder is None else cls(**json.loads(read_private(folder / NAME)))
+        except (OSError, ValueError, TypeError, RecursionError):
             return None
 
     def check(self, query: JoinGraph, address: str) -> None:
@@ -54,9 +55,7 @@ class CheckpointOwner:
         if folder is None:
             return
         folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".{NAME}.new"
-        draft.write_text(json.dumps(asdict(self)) + "\n")
-        draft.replace(folder / NAME)
+        replace_private(folder / NAME, f"{json.dumps(asdict(self))}\n".encode())
 
 
 def last_batch(address: str) -> int | None:

@@ -28,6 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import penstock
 from penstock.errors import InputError, OptionError, PenstockError
 from penstock.job.job import Job
+from penstock.job.redaction import redacted
 from penstock.spark.checkpoint_owner import CheckpointOwner, last_batch
 from penstock.spark.listener import ProgressListener, batch_event, plan_decisions
 from penstock.spark.plan_orders import ORDERS, PlanOrders, checked_order, orders_file
@@ -174,7 +175,7 @@ class JobRun:
                 orders.write(self._orders_file)
         except PenstockError as error:
             asked = command.get("plan", "")
-            return self._noted(Order(at, run, what, plan=asked, refused=str(error)))
+            return self._noted(Order(at, run, what, plan=asked, refused=redacted(str(error))))
         self._orders = orders
         return self._noted(Order(at, run, order, orders.last, plan))
 
@@ -205,7 +206,7 @@ class JobRun:
                 Stop(self._now(), run, reason, self.batches, self.rows, self.results, seconds)
             )
         self.mistake = own_error(error)
-        self.failure = Failure(self._now(), run, one_line(error), str(error)[:20_000])
+        self.failure = Failure(self._now(), run, one_line(error), redacted(str(error)[:20_000]))
         return self._noted(self.failure)
 
     def _count(self, event: Batch) -> None:
@@ -220,7 +221,7 @@ class JobRun:
             try:
                 self._log.write(event)
             except OSError as error:
-                self.log_problem = f"{self._log.path}: {error.strerror or error}"
+                self.log_problem = redacted(f"{self._log.path}: {error.strerror or error}")
         return event
 
     def _running(self) -> StreamingQuery:
@@ -260,6 +261,8 @@ def _writing(job: Job) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"{job.file or job.name}: checkpoint: {error.filename or job.checkpoint} cannot be "
-            f"written: {error.strerror or error}"
+            redacted(
+                f"{job.file or job.name}: checkpoint: {error.filename or job.checkpoint} cannot be "
+                f"written: {error.strerror or error}"
+            )
         ) from None

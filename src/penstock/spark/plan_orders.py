@@ -18,7 +18,6 @@ plan that the job file gives: with another one there, they are void.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.engine import Engine
 from penstock.errors import OptionError, PenstockError
 from penstock.job.job import local_path
+from penstock.telemetry.private_file import read_private, replace_private
 
 NAME = "penstock.orders.json"
 KEPT = 256
@@ -59,22 +59,17 @@ class PlanOrders:
     def read(cls, file: Path | None) -> PlanOrders:
         """The orders in ``file``; none if there is no such file, or it cannot be read."""
         try:
-            values = json.loads(file.read_bytes()) if file is not None else None
+            values = json.loads(read_private(file)) if file is not None else None
             if values is None or values.pop("version") != _VERSION:
                 return cls()
             orders = tuple(PlanOrder(**each) for each in values.pop("orders"))
             return cls(orders=orders, **values)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return cls()
 
     def write(self, file: Path) -> None:
         """Replace ``file``; it is on the disk when this returns."""
-        draft = file.with_name(f".{file.name}.new")
-        with draft.open("w") as lines:
-            lines.write(json.dumps({"version": _VERSION, **asdict(self)}) + "\n")
-            lines.flush()
-            os.fsync(lines.fileno())
-        draft.replace(file)
+        replace_private(file, f"{json.dumps({'version': _VERSION, **asdict(self)})}\n".encode())
 
     def given(self, plan: str) -> PlanOrders:
         """The orders that count for a job whose file says ``plan``."""

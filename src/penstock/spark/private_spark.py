@@ -46,6 +46,11 @@ def has_java() -> bool:
     return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
+def start_java() -> None:
+    """Start the Java virtual machine of this process, with the arguments in the environment."""
+    SparkContext._ensure_initialized()
+
+
 def claim_java() -> None:
     """Note that this process' Java virtual machine was started by Penstock."""
     global _ours
@@ -59,7 +64,7 @@ def java_is_ours() -> bool:
 
 def settings_of_java() -> dict[str, str]:
     """The settings that ``spark-submit`` has gathered, from its arguments and files."""
-    SparkContext._ensure_initialized()
+    start_java()
     return dict(SparkConf(_jvm=SparkContext._jvm).getAll())
 
 

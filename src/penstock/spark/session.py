@@ -47,6 +47,7 @@ from penstock.spark.class_archive import archive_options
 from penstock.spark.given_settings import given_settings
 from penstock.spark.hadoop_defaults import forget_needless_defaults
 from penstock.spark.java import find_java
+from penstock.spark.launch import launch_java
 from penstock.spark.local_files import set_up_local_files
 from penstock.spark.worker_python import worker_python
 
@@ -187,6 +188,8 @@ def _built(settings: Mapping[str, str]) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _no_orphans():
+        if _REMOTE not in settings and not is_remote():
+            launch_java(settings)
         return builder.getOrCreate()
 
 

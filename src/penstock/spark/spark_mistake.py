@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 
 from penstock import errors
 from penstock.errors import InputError, PenstockError, QueryError
+from penstock.job.redaction import redacted
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What Spark raises: PySpark translates most errors of Java, not all."""
@@ -42,7 +43,7 @@ def blamed_on(where: str) -> Iterator[None]:
         message = f"{where}: {error.message}"
         raise QueryError(message, error.text, error.start, error.end, error.hint) from None
     except PenstockError as error:
-        raise type(error)(f"{where}: {error}") from None
+        raise type(error)(redacted(f"{where}: {error}")) from None
     except SPARK_ERRORS as error:
         raise InputError(f"{where}: {one_line(error)}") from None
 
@@ -56,11 +57,15 @@ def own_error(error: BaseException) -> PenstockError | None:
     kind = getattr(errors, name, None)
     if not isinstance(kind, type) or not issubclass(kind, PenstockError):
         return None
-    return kind(message.strip())
+    return kind(redacted(message.strip()))
 
 
 def one_line(error: BaseException) -> str:
-    """The sentence of ``error`` that a person needs."""
+    """The sentence of ``error`` that a person needs, without secrets."""
+    return redacted(_sentence(error))
+
+
+def _sentence(error: BaseException) -> str:
     text = str(error)
     ours = own_error(error)
     if ours is not None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from penstock.errors import PenstockError
 from penstock.telemetry.events import Event, from_json, to_json
+from penstock.telemetry.private_file import open_private
 
 try:
     import fcntl
@@ -54,7 +55,7 @@ class EventLog:
 
     def _open(self) -> int:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file = open_private(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
