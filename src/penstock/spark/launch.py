@@ -2,9 +2,9 @@
 
 PySpark hands every setting of a session to ``spark-submit`` as an argument, where everybody on the
 machine can read it: passwords of stores and brokers among them. So the gateway to the JVM is
-started before the session, with the settings in a file that only this user can read. ``spark-submit`` reads
-it after ``spark-defaults.conf``, what it says goes first, and it is gone when the JVM answers. The
-session then sets them again, by way of the gateway.
+started before the session, with the settings in a file that only this user can read.
+``spark-submit`` reads it after ``spark-defaults.conf``, what it says goes first, and it is gone
+when the JVM answers. The session then sets them again, by way of the gateway.
 """
 
 from __future__ import annotations
