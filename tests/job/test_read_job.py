@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from penstock.errors import OptionError
 from penstock.job import Job, Sink, Source, read_job
 from penstock.job.job import Limits, local_path
+from penstock.job.redaction import forget_secrets
 
 SMALL = """
 query = "SELECT A.id FROM A [RANGE 5 SECONDS], B [RANGE 5 SECONDS] WHERE A.x = B.x"
@@ -25,6 +27,13 @@ format = "rate"
 format = "parquet"
 path = "results"
 """
+
+
+@pytest.fixture(autouse=True)
+def no_secrets() -> Iterator[None]:
+    """What one test notes as secret is not so in the next."""
+    yield
+    forget_secrets()
 
 
 @pytest.fixture

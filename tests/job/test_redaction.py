@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import OptionError
 from penstock.job import Job, read_job
-from penstock.job.redaction import is_secret, note_secret, redacted
+from penstock.job.redaction import forget_secrets, is_secret, note_secret, redacted
 
 JOB = """
 query = "SELECT A.id FROM A [RANGE 5 SECONDS], B [RANGE 5 SECONDS] WHERE A.x = B.x"
@@ -31,6 +32,13 @@ path = "results"
 "app.greeting" = "${GREETING}"
 """
 SECRETS = ("by-name-inside", "by-name-1", "by-name-2", "broker.of.origin:9092", "hello-of-origin")
+
+
+@pytest.fixture(autouse=True)
+def no_secrets() -> Iterator[None]:
+    """What one test notes as secret is not so in the next."""
+    yield
+    forget_secrets()
 
 
 def read(folder: Path, text: str) -> Job:
