@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_compiled_order import streams
+from random_streams import streams
 
 import penstock
 from penstock.engine.compiled.compiled_push import CompiledPush

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from random_streams import streams
 
 import penstock
 from penstock.engine.compiled.compiled_push import CompiledPush
@@ -24,22 +24,6 @@ JOINS = {
 }
 PLANS = ["((A B) C)", "(A (B C))", "(A B C)", "(A B C | A:C,B B:C,A C:B,A)"]
 WINDOWS = ["[RANGE 300 MILLISECONDS]", "[RANGE 90 MILLISECONDS]", "[ROWS 40]", "[UNBOUNDED]"]
-
-
-def streams(
-    seed: int, count: int, domain: int, wide: bool, names: str = "ABC"
-) -> dict[str, pa.RecordBatch]:
-    rng = np.random.default_rng(seed)
-    values = np.arange(domain) * ((1 << 40) + 1 if wide else 1)
-    return {
-        name: pa.record_batch(
-            {
-                **{column: rng.choice(values, count) for column in "xyz"},
-                "ts": np.sort(rng.integers(0, 2 * count, count)),
-            }
-        )
-        for name in names
-    }
 
 
 def run(
