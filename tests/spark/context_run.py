@@ -1,7 +1,8 @@
 """A program of a Spark user: takes a session, joins three streams, prints what became of it.
 
 ``context_run.py FOLDER``: reads the files of FOLDER/A, B and C, writes FOLDER/results, and prints a
-line of JSON with the settings of the session. How Spark is started is left to whoever runs it.
+line of JSON with the settings of the session. How Spark is started is left to whoever runs it. With
+``job`` behind it, the same is done as a job, and the line has what its events told, too.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +18,10 @@ from pyspark.sql import SparkSession, is_remote
 
 import penstock
 import penstock.spark
+from penstock.job import read_job
+from penstock.spark.job_run import JobRun
+from penstock.spark.prepared_job import prepare
+from penstock.telemetry import Batch, Event
 from penstock.testing import Oracle, rows_of
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])
@@ -82,9 +88,41 @@ def run(spark: SparkSession, folder: str) -> None:
     query.awaitTermination()
 
 
+def run_job(spark: SparkSession, folder: str) -> dict[str, Any]:
+    """The same as a job; what its events told."""
+    columns = ", ".join(f"{name} BIGINT" for name in SCHEMA.names)
+    sources = "".join(
+        f'[sources.{name}]\nformat = "parquet"\npath = "{name}"\nwatermark = "10 SECONDS"\n'
+        f'schema = "{columns}"\noptions.maxFilesPerTrigger = 1\n'
+        for name in STREAMS
+    )
+    file = Path(folder) / "job.toml"
+    file.write_text(
+        f'query = """{QUERY}"""\ncheckpoint = "checkpoint"\ncells = 2\n'
+        'trigger = "available-now"\nevent_time = "ts"\n'
+        f'{sources}[sink]\nformat = "parquet"\npath = "results"\n'
+    )
+    events: list[Event] = []
+    with JobRun(prepare(read_job(file), spark)) as job:
+        events.append(job.start())
+        while not job.ended:
+            events += job.poll(0.2)
+    batches = [each for each in events if isinstance(each, Batch)]
+    return {
+        "failure": None if job.failure is None else job.failure.reason,
+        "rows": sum(sum(each.rows.values()) for each in batches),
+        "results": sum(each.results for each in batches),
+        "cells": sorted({cell.cell for each in batches for cell in each.cells}),
+    }
+
+
 if __name__ == "__main__":
     session = penstock.spark.session()
-    settings = {name: session.conf.get(name, None) for name in SETTINGS}
-    run(session, sys.argv[1])
-    print(json.dumps({**settings, "connect": is_remote()}), flush=True)
+    told: dict[str, Any] = {name: session.conf.get(name, None) for name in SETTINGS}
+    told["connect"] = is_remote()
+    if "job" in sys.argv:
+        told |= run_job(session, sys.argv[1])
+    else:
+        run(session, sys.argv[1])
+    print(json.dumps(told), flush=True)
     session.stop()

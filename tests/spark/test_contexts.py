@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import context_run
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
+from two_hosts import await_port, free_port, two_hosts
 
 import penstock.spark
 from penstock.spark.java import find_java
@@ -34,19 +36,29 @@ OF_ONE_MACHINE = (
 )
 
 
-def outcome(command: list[str], folder: Path, **environment: str) -> dict[str, Any]:
-    """What :mod:`context_run` prints when it is started by ``command``; its answer is checked."""
-    context_run.write_rows(folder)
+def _environment() -> dict[str, str]:
+    """The variables of a user who has told Spark nothing, but where Java and Python are."""
     ours = {name: value for name, value in os.environ.items() if "SPARK" not in name}
     paths = [str(Path(PROGRAM).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **ours,
+        "JAVA_HOME": str(find_java().home),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # Nothing here runs long.
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+
+
+def outcome(
+    command: list[str], folder: Path, more: tuple[str, ...] = (), **environment: str
+) -> dict[str, Any]:
+    """What :mod:`context_run` prints when it is started by ``command``; its answer is checked."""
+    context_run.write_rows(folder)
     done = subprocess.run(
-        [*command, PROGRAM, str(folder)],
+        [*command, PROGRAM, str(folder), *more],
         env={
-            **ours,
-            "JAVA_HOME": str(find_java().home),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYTHONPATH": os.pathsep.join(paths),
+            **_environment(),
             **environment,
         },
         capture_output=True,
@@ -87,6 +99,55 @@ def test_a_file_of_defaults_counts_where_python_comes_first(tmp_path: Path) -> N
     assert found["spark.master"] == "local[1,2]"
     assert found[ZONE] == BERLIN
     assert found["spark.driver.extraJavaOptions"].endswith(" -Da=b")
+
+
+def test_a_cluster_whose_workers_have_folders_of_their_own(tmp_path: Path) -> None:
+    """A master and two workers, each a process; executors find Penstock as they find pyspark."""
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    small = "spark.driver.memory 1g\nspark.executor.memory 600m\nspark.executor.cores 1\n"
+    (conf / "spark-defaults.conf").write_text(f"{small}{PARTITIONS} 2\nspark.cores.max 2\n")
+    with two_hosts(tmp_path, cores=1) as address:
+        found = outcome(
+            [sys.executable],
+            tmp_path / "work",
+            ("job",),
+            SPARK_CONF_DIR=str(conf),
+            PENSTOCK_MASTER=address,
+        )
+    assert found["spark.master"] == address
+    assert found["failure"] is None
+    assert found["cells"] == [0, 1]
+    assert [found[name] for name in OF_ONE_MACHINE] == [None] * len(OF_ONE_MACHINE)
+    started = [len(list(each.glob("*/*"))) for each in sorted(tmp_path.glob("work-*"))]
+    assert all(started), "both workers had an executor"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="needs pyspark[connect]")
+def test_spark_connect(tmp_path: Path) -> None:
+    """The client has no Java: sessions, jobs, their progress and orders do without."""
+    port = free_port()
+    command = [str(BIN / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for setting in ("spark.ui.enabled=false", f"{PARTITIONS}=2", f"{ZONE}={BERLIN}"):
+        command += ["--conf", setting]
+    command += ["--conf", f"spark.connect.grpc.binding.port={port}"]
+    with (tmp_path / "server.log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=_environment())
+        try:
+            await_port(port)
+            remote = f"sc://127.0.0.1:{port}"
+            found = outcome([sys.executable], tmp_path / "work", ("job",), SPARK_REMOTE=remote)
+        finally:
+            server.terminate()
+            server.wait(60)
+    assert found["connect"]
+    assert found["failure"] is None
+    assert found["rows"] == 360
+    assert found["results"] == len(context_run.expected(tmp_path / "work"))
+    assert found["cells"] == [0, 1]
+    assert found[ZONE] == BERLIN
+    assert found[PROVIDER] == ROCKSDB
 
 
 def test_a_running_session_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -100,6 +100,13 @@ def test_an_error_of_a_cell_comes_out_of_sparks() -> None:
     assert one_line(RuntimeError(text)) == "this folder belongs to another query"
 
 
+def test_a_worker_without_penstock_is_told_in_one_line() -> None:
+    text = "Job aborted\nTraceback\nModuleNotFoundError: No module named 'penstock.cells'\n\tat x"
+    found = own_error(RuntimeError(text))
+    assert isinstance(found, InputError)
+    assert str(found).startswith("Spark's Python workers have no module penstock: install ")
+
+
 def test_a_bug_in_a_cell_is_not_a_mistake_of_the_user() -> None:
     text = "Job aborted\npenstock.errors.InvariantBroken: value 3 is not there\n\tat x.y(z)"
     assert own_error(RuntimeError(text)) is None

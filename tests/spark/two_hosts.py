@@ -25,14 +25,14 @@ _SECONDS = 120
 @contextmanager
 def two_hosts(folder: Path, cores: int = 2) -> Iterator[str]:
     """The address of the cluster; each host has ``cores``."""
-    port = _free_port()
+    port = free_port()
     address = f"spark://{_HOSTS[0]}:{port}"
     started = []
     try:
         with (folder / "cluster.log").open("ab") as log:
             master = ["org.apache.spark.deploy.master.Master", "--host", _HOSTS[0]]
             started.append(_started(log, [*master, "--port", str(port), "--webui-port", "0"]))
-            _await(port)
+            await_port(port)
             for host in _HOSTS:
                 worker = ["org.apache.spark.deploy.worker.Worker", "--host", host]
                 worker += ["--webui-port", "0", "--cores", str(cores), "--memory", "1g"]
@@ -57,7 +57,7 @@ def _started(log: IO[bytes], arguments: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen([str(program), *arguments], stdout=log, stderr=log, env=environment)
 
 
-def _await(port: int) -> None:
+def await_port(port: int) -> None:
     until = time.monotonic() + _SECONDS
     while time.monotonic() < until:
         with socket.socket() as probe:
@@ -67,7 +67,7 @@ def _await(port: int) -> None:
     raise TimeoutError("the master of the cluster does not start")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((_HOSTS[0], 0))
         return int(probe.getsockname()[1])

@@ -22,6 +22,8 @@ SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What Spark raises: PySpark translates most errors of Java, not all."""
 
 _OURS = re.compile(r"penstock\.errors\.(\w+): (.+)")
+_ABSENT = re.compile(r"ModuleNotFoundError: No module named '((?:penstock|numba|sqlglot)\b)")
+"""What a worker lacks on whose host Penstock, or a package that it needs, is not installed."""
 _PYTHON = re.compile(
     r"^(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*(?:Error|Exception|Broken))(?:: (.+))?$", re.M
 )
@@ -50,7 +52,14 @@ def blamed_on(where: str) -> Iterator[None]:
 
 def own_error(error: BaseException) -> PenstockError | None:
     """The error of Penstock that is behind one of Spark's, if it is the user's mistake."""
-    found = _OURS.findall(str(error))
+    text = str(error)
+    absent = _ABSENT.search(text)
+    if absent is not None:
+        return InputError(
+            f"Spark's Python workers have no module {absent[1]}: install penstock on their hosts, "
+            "or send it along (spark.archives; on Spark Connect addArtifacts)"
+        )
+    found = _OURS.findall(text)
     if not found:
         return None
     name, message = found[-1]
