@@ -52,7 +52,9 @@ _SPARKS = {
     "spark rocksdb": "Spark, RocksDB",
 }
 """With both of Spark's state stores."""
-_NAMES = ("penstock", *_SPARKS, "empty")
+_LANES = {"penstock": "Penstock, DataFrames", "source": "Penstock, data source"}
+"""The two ways of Penstock into Spark."""
+_NAMES = ("penstock", "source", *_SPARKS, "empty")
 
 
 def add_parser(names: Any) -> None:
@@ -194,10 +196,12 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
         "window": workload.window,
     }
     cores = settings.cores
-    runs = [(_own(n), "penstock", "rocksdb", "large", "", n) for n in settings.cells]
+    runs = [
+        (_own(n, kind), kind, "rocksdb", "large", "", n) for kind in _LANES for n in settings.cells
+    ]
     for heap in settings.heaps:
         runs += [(f"{n} {heap}", "spark", n.split()[1], "large", heap, cores) for n in _SPARKS]
-    for kind in ("penstock", "empty"):
+    for kind in (*_LANES, "empty"):
         runs.append((f"small {kind}", kind, "rocksdb", "small", "", cores))
     measured = {}
     for name, kind, store, data, heap, partitions in runs:
@@ -228,8 +232,8 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
     return measured
 
 
-def _own(cells: int) -> str:
-    return f"penstock {cells} {'cell' if cells == 1 else 'cells'}"
+def _own(cells: int, lane: str) -> str:
+    return f"{lane} {cells} {'cell' if cells == 1 else 'cells'}"
 
 
 def _keep_classes() -> None:
@@ -290,10 +294,11 @@ def _print(settings: Settings, measured: dict[str, Any]) -> None:
     )
     for heading in ("", "CPU s", "×", "with start", "×", "peak MB", "×", "wall s"):
         table.add_column(heading, justify="right" if heading else "left")
-    owns = {n: m for cells in settings.cells if (m := measured.get(n := _own(cells))) is not None}
+    names = [_own(cells, lane) for lane in _LANES for cells in settings.cells]
+    owns = {name: measured[name] for name in names if name in measured}
     best_own = min(owns, key=lambda n: float(owns[n]["query_cpu_seconds"]), default="")
     own = owns.get(best_own)
-    titles = {n: f"Penstock, {n.removeprefix('penstock ')}" for n in owns}
+    titles = {n: ", ".join([_LANES[n.split()[0]], n.partition(" ")[2]]) for n in owns}
     for heap in settings.heaps:
         titles |= {f"{n} {heap}": f"{title}, {heap}" for n, title in _SPARKS.items()}
     for name, title in titles.items():
@@ -316,19 +321,21 @@ def _print(settings: Settings, measured: dict[str, Any]) -> None:
             best = min(others, key=lambda m: float(m["query_cpu_seconds"]))
             console.print(
                 f"\nWith a heap of {heap} for Spark's own joins, and the faster of its state "
-                f"stores, Penstock with {best_own.removeprefix('penstock ')} needs "
+                f"stores, {titles[best_own]} needs "
                 f"{_times(own, best, 'query_cpu_seconds')} times fewer CPU seconds for the query "
                 f"alone, {_times(own, best, 'cpu_seconds')} times fewer with the start of "
                 f"everything, and {_times(own, best, 'peak_bytes')} times less memory."
             )
-    small, empty = measured.get("small penstock"), measured.get("small empty")
-    if small and empty and small["batch_cpu_ms"] and empty["batch_cpu_ms"]:
-        console.print(
-            f"Fixed cost per micro-batch: {small['batch_cpu_ms']:.0f} ms CPU "
-            f"({small['batch_ms']:.0f} ms wall); a stateful Python query that does nothing: "
-            f"{empty['batch_cpu_ms']:.0f} ms ({empty['batch_ms']:.0f} ms wall); "
-            f"{small['batch_cpu_ms'] / empty['batch_cpu_ms']:.2f} times as much."
-        )
+    empty = measured.get("small empty")
+    for lane, title in _LANES.items():
+        small = measured.get(f"small {lane}")
+        if small and empty and small["batch_cpu_ms"] and empty["batch_cpu_ms"]:
+            console.print(
+                f"Fixed cost per micro-batch, {title}: {small['batch_cpu_ms']:.0f} ms CPU "
+                f"({small['batch_ms']:.0f} ms wall); a stateful Python query that does nothing: "
+                f"{empty['batch_cpu_ms']:.0f} ms ({empty['batch_ms']:.0f} ms wall); "
+                f"{small['batch_cpu_ms'] / empty['batch_cpu_ms']:.2f} times as much."
+            )
 
 
 def _times(own: dict[str, Any] | None, other: dict[str, Any], figure: str) -> str:

@@ -17,6 +17,7 @@ if not any(program in sys.orig_argv for program in _BARE):
     from penstock.cells.survey import Survey, survey
     from penstock.spark.arrow_types import arrow_schema
     from penstock.spark.cell_report import CellReport, cell_reports
+    from penstock.spark.data_source.source import register
     from penstock.spark.join import join, placement_of
     from penstock.spark.session import check_session, session
 
@@ -30,6 +31,7 @@ __all__ = [
     "join",
     "place",
     "placement_of",
+    "register",
     "session",
     "survey",
 ]

@@ -9,6 +9,7 @@ gigabyte that Spark has by default, and Penstock gets by with, they need about t
 seconds.
 
 - ``penstock``: :func:`penstock.spark.join`, with as many cells as there are ``partitions``.
+- ``source``: the same as a data source, ``format("penstock")``, which reads the files itself.
 - ``spark``: Spark's own joins, chained in the order of the query. The second event time is dropped
   after the first join and the third pair compared as plain integers, since Spark takes no join
   with two event times on one side. Spark's condition is symmetric like that of the query.
@@ -43,6 +44,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import penstock
 from penstock.spark.arrow_types import arrow_schema
+from penstock.spark.data_source.source import register
 from penstock.spark.join import join
 from penstock.spark.private_spark import java_of
 from penstock.spark.process_tree import cpu_seconds
@@ -105,11 +107,15 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
 
 def _start(spark: SparkSession, order: dict[str, Any], folder: Path, work: Path) -> StreamingQuery:
     """The query of ``order`` on the files of ``folder``, which ends when they are read."""
-    frames = _sources(spark, folder, order["columns"])
     answer = {
-        "penstock": lambda: _penstock(frames, order["query"], str(work / "state")),
-        "spark": lambda: _chained(frames, order["pairs"], order["window"]),
-        "empty": lambda: _empty(frames),
+        "source": lambda: _source(spark, order, folder, work),
+        "penstock": lambda: _penstock(
+            _sources(spark, folder, order["columns"]), order["query"], str(work / "state")
+        ),
+        "spark": lambda: _chained(
+            _sources(spark, folder, order["columns"]), order["pairs"], order["window"]
+        ),
+        "empty": lambda: _empty(_sources(spark, folder, order["columns"])),
     }[order["kind"]]()
     return (
         answer.writeStream.option("checkpointLocation", str(work / "checkpoint"))
@@ -129,6 +135,18 @@ def _sources(
         .parquet(str(folder / name))
         for name, names in columns.items()
     }
+
+
+def _source(spark: SparkSession, order: dict[str, Any], folder: Path, work: Path) -> DataFrame:
+    """The join as a data source that reads the files of ``folder`` itself."""
+    register(spark)
+    stream = spark.readStream.format("penstock").option("query", order["query"])
+    stream = stream.option("checkpointLocation", str(work / "checkpoint"))
+    stream = stream.option("maxFilesPerTrigger", 1).option("watermark", "0 SECONDS")
+    stream = stream.option("cells", order["partitions"])
+    for name in order["columns"]:
+        stream = stream.option(f"{name}.path", str(folder / name))
+    return stream.load()
 
 
 def _penstock(frames: dict[str, DataFrame], text: str, state: str) -> DataFrame:

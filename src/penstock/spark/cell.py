@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -45,6 +45,19 @@ class CellSettings:
         return Engine(self.query, plan=self.plan, lateness=lateness, **self.options)
 
 
+class Delivered(Protocol):
+    """What reaches a cell in one push."""
+
+    @property
+    def newest(self) -> Mapping[str, int]:
+        """The newest event time of each source in the whole batch, in ticks."""
+        ...
+
+    def tables(self) -> Mapping[str, pa.Table]:
+        """The rows of the cell, by source."""
+        ...
+
+
 class Cell:
     """An engine that is told the time of the whole query."""
 
@@ -65,7 +78,7 @@ class Cell:
         return self.engine.checkpoint()
 
     def push(
-        self, delivery: Delivery, seconds: float | None = None, again: bool = False
+        self, delivery: Delivered, seconds: float | None = None, again: bool = False
     ) -> pa.Table:
         """Take in what was delivered; the results that leave now.
 

@@ -1,0 +1,186 @@
+"""File formats: what a file says about its columns, and its rows as Arrow.
+
+Each format is one object of the table at the end. Files are decoded in bulk by Arrow. Formats that
+end with a mark tell a file that is still being written from a whole one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+import pyarrow.parquet as pq
+from pyarrow import feather, fs
+
+from penstock.errors import InputError, OptionError
+
+Options = Mapping[str, str]
+"""Options of the format, with Spark's names in small letters."""
+
+_THREADS_FROM = 32 << 20
+"""Bytes of a parquet file from which its columns are decoded by several threads. Below, starting
+and joining them costs more CPU time than the wall time that it saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """How to read one kind of file."""
+
+    name: str
+    schema: Callable[[pa.NativeFile, Options], pa.Schema]
+    """The columns of a file."""
+    read: Callable[[pa.NativeFile, Sequence[str], pa.Schema, Options], pa.Table]
+    """Some columns of a file, whose columns should be those of a schema; columns that the file has
+    not are left out."""
+    mark: bytes = b""
+    """The last bytes of a whole file."""
+    options: tuple[str, ...] = ()
+    """Options that it knows, in Spark's spelling."""
+    mapped: bool = False
+    """Whether a local file is best mapped into memory."""
+
+    def is_whole(self, system: fs.FileSystem, path: str, size: int) -> bool:
+        """Whether the file of ``size`` bytes is written to its end."""
+        if not self.mark:
+            return True
+        if size < 2 * len(self.mark):
+            return False
+        try:
+            with system.open_input_file(path) as file:
+                return bool(file.read_at(len(self.mark), size - len(self.mark)) == self.mark)
+        except OSError:
+            return False
+
+
+def format_of(name: str) -> FileFormat:
+    """The format called ``name``."""
+    found = FORMATS.get(name.lower())
+    if found is None:
+        raise OptionError(f"format {name!r} is not read here; choose from: {', '.join(FORMATS)}")
+    return found
+
+
+def _parquet_schema(file: pa.NativeFile, options: Options) -> pa.Schema:
+    return pq.read_schema(file)
+
+
+def _read_parquet(
+    file: pa.NativeFile, columns: Sequence[str], schema: pa.Schema, options: Options
+) -> pa.Table:
+    opened = pq.ParquetFile(file)
+    there = set(opened.schema_arrow.names)
+    wanted = [name for name in columns if name in there]
+    return opened.read(wanted, use_threads=file.size() >= _THREADS_FROM)
+
+
+def _arrow_schema(file: pa.NativeFile, options: Options) -> pa.Schema:
+    return pa.ipc.open_file(file).schema
+
+
+def _read_arrow(
+    file: pa.NativeFile, columns: Sequence[str], schema: pa.Schema, options: Options
+) -> pa.Table:
+    there = set(pa.ipc.open_file(file).schema.names)
+    file.seek(0)
+    wanted = [name for name in columns if name in there]
+    return feather.read_table(file, columns=wanted, use_threads=False)
+
+
+def _json_schema(file: pa.NativeFile, options: Options) -> pa.Schema:
+    return pa_json.read_json(file).schema
+
+
+def _read_json(
+    file: pa.NativeFile, columns: Sequence[str], schema: pa.Schema, options: Options
+) -> pa.Table:
+    wanted = pa.schema([schema.field(name) for name in columns])
+    options_of = pa_json.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="ignore")
+    read = pa_json.ReadOptions(use_threads=False, block_size=_block(file))
+    table = pa_json.read_json(file, read_options=read, parse_options=options_of)
+    return table.select(list(columns))
+
+
+def _csv_parts(
+    options: Options, block: int
+) -> tuple[pa_csv.ReadOptions, pa_csv.ParseOptions, bool]:
+    header = options.get("header", "false").lower() == "true"
+    read = pa_csv.ReadOptions(
+        use_threads=False,
+        block_size=block,
+        autogenerate_column_names=not header,
+        encoding=options.get("encoding", "utf8"),
+    )
+    escape = options.get("escape", "")
+    parse = pa_csv.ParseOptions(
+        delimiter=options.get("sep", options.get("delimiter", ",")),
+        quote_char=options.get("quote", '"') or False,
+        escape_char=escape if escape and escape != options.get("quote", '"') else False,
+        newlines_in_values=options.get("multiline", "false").lower() == "true",
+    )
+    return read, parse, header
+
+
+def _csv_schema(file: pa.NativeFile, options: Options) -> pa.Schema:
+    read, parse, _ = _csv_parts(options, _block(file))
+    return pa_csv.read_csv(file, read, parse).schema
+
+
+def _read_csv(
+    file: pa.NativeFile, columns: Sequence[str], schema: pa.Schema, options: Options
+) -> pa.Table:
+    read, parse, header = _csv_parts(options, _block(file))
+    if not header:
+        read.autogenerate_column_names = False
+        read.column_names = schema.names
+    convert = pa_csv.ConvertOptions(
+        column_types={name: schema.field(name).type for name in columns},
+        include_columns=list(columns),
+        include_missing_columns=True,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        null_values=[options.get("nullvalue", "")],
+        timestamp_parsers=[pa_csv.ISO8601],
+    )
+    return pa_csv.read_csv(file, read, parse, convert)
+
+
+def _block(file: pa.NativeFile) -> int:
+    """Bytes that are parsed at once: all of a file, as far as the parser can count."""
+    return int(min(max(file.size(), 1 << 16), (1 << 31) - 1))
+
+
+_CSV_OPTIONS = ("header", "sep", "delimiter", "quote", "escape", "nullValue", "encoding")
+FORMATS = {
+    each.name: each
+    for each in (
+        FileFormat("parquet", _parquet_schema, _read_parquet, b"PAR1", mapped=True),
+        FileFormat("arrow", _arrow_schema, _read_arrow, b"ARROW1", mapped=True),
+        FileFormat("feather", _arrow_schema, _read_arrow, b"ARROW1", mapped=True),
+        FileFormat("json", _json_schema, _read_json),
+        FileFormat("csv", _csv_schema, _read_csv, options=(*_CSV_OPTIONS, "multiLine")),
+    )
+}
+
+
+def conformed(table: pa.Table, schema: pa.Schema, columns: Sequence[str], where: str) -> pa.Table:
+    """``columns`` of ``table`` in the types of ``schema``; those that it lacks are NULL."""
+    arrays = []
+    for name in columns:
+        kind = schema.field(name).type
+        position = table.schema.get_field_index(name)
+        if position < 0:
+            arrays.append(pa.chunked_array([pa.nulls(len(table), kind)]))
+            continue
+        column = table.column(position)
+        if column.type != kind:
+            try:
+                column = column.cast(kind)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+                raise InputError(
+                    f"{where}: column {name!r} is of type {column.type}, expected {kind}: {problem}"
+                ) from None
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, schema=pa.schema([schema.field(n) for n in columns]))

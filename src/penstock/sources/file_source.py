@@ -1,0 +1,160 @@
+"""Files as a stream, with the rules that Spark's file stream has.
+
+Each file is taken once, in the order of modification time, then name. Which files were taken is
+written down by name, so one that appears late with an older time is taken all the same. A file must
+come whole: it is written elsewhere and moved into the folder, or written in a format whose end can
+be told. The ledger has its size, and a file that has another size when it is read again is refused:
+the window that it was part of cannot be had any more.
+
+Names of files that are gone from the folder are forgotten when the names are written down anew, so
+what is kept is never more than what a listing of the folder has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from penstock.errors import InputError
+from penstock.sources.file_format import FileFormat, conformed, format_of
+from penstock.sources.file_tree import FileTree
+from penstock.sources.input_file import InputFile
+from penstock.sources.portion import UNLIMITED, Admission, Portion
+
+
+class TakenFiles:
+    """The names of the files that were taken."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = set(names)
+
+    def add(self, portion: Portion) -> None:
+        self.names.update(name for name, _, _ in portion)
+
+    def forget_missing(self, files: Iterable[InputFile]) -> None:
+        """Forget what is not among ``files``, a listing of the folder."""
+        self.names &= {file.name for file in files}
+
+    def to_json(self) -> list[str]:
+        return sorted(self.names)
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """The files of ``tree`` as a stream."""
+
+    name: str
+    tree: FileTree
+    format_name: str
+    schema: pa.Schema
+    admission: Admission = UNLIMITED
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the format, with Spark's names in small letters."""
+    skip_missing: bool = False
+    """Whether files that are gone are left out (``ignoreMissingFiles``)."""
+    skip_corrupt: bool = False
+    """Whether files that cannot be read are left out (``ignoreCorruptFiles``)."""
+
+    @property
+    def format(self) -> FileFormat:
+        return format_of(self.format_name)
+
+    def progress(self, kept: Any = None) -> TakenFiles:
+        return TakenFiles(kept or ())
+
+    def available(self) -> list[InputFile]:
+        return self.tree.files()
+
+    def next_portion(
+        self,
+        progress: TakenFiles,
+        admission: Admission,
+        within: Sequence[InputFile] | None = None,
+    ) -> Portion:
+        listed = self.tree.files() if within is None else within
+        chosen: list[InputFile] = []
+        size = 0
+        for file in listed:
+            if file.name in progress.names:
+                continue
+            if admission.files is not None and len(chosen) >= admission.files:
+                break
+            if admission.size is not None and chosen and size + file.size > admission.size:
+                break
+            path = self.tree.path(file.name)
+            if not self.format.is_whole(self.tree.system, path, file.size):
+                continue
+            chosen.append(file)
+            size += file.size
+        return [list(file) for file in chosen] or None
+
+    def read(self, portion: Portion, columns: Sequence[str]) -> pa.Table:
+        tables = [self._read(InputFile.of_json(each), columns) for each in portion]
+        found = [table for table in tables if table is not None]
+        if not found:
+            return pa.schema([self.schema.field(name) for name in columns]).empty_table()
+        return found[0] if len(found) == 1 else pa.concat_tables(found)
+
+    def _read(self, file: InputFile, columns: Sequence[str]) -> pa.Table | None:
+        path = self.tree.path(file.name)
+        try:
+            opened = self._open(path)
+        except FileNotFoundError:
+            if self.skip_missing:
+                return None
+            raise InputError(
+                f"{self.name}: the file {path} is gone, and a batch or a window needs it; put it "
+                "back, or set ignoreMissingFiles to go on without its rows"
+            ) from None
+        except OSError as problem:
+            raise InputError(f"{self.name}: {path} cannot be opened: {problem}") from None
+        with opened:
+            if opened.size() != file.size:
+                raise InputError(
+                    f"{self.name}: {path} has {opened.size()} bytes, and had {file.size} when it "
+                    "was taken; write files elsewhere and move them into the folder when whole"
+                )
+            try:
+                table = self.format.read(opened, columns, self.schema, self.options)
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
+                if self.skip_corrupt:
+                    return None
+                raise InputError(
+                    f"{self.name}: {path} cannot be read as {self.format_name}: "
+                    f"{_first_line(problem)}; remove it, or set ignoreCorruptFiles to skip it"
+                ) from None
+            return conformed(table, self.schema, columns, f"{self.name}: {path}")
+
+    def _open(self, path: str) -> pa.NativeFile:
+        system = self.tree.system
+        if self.format.mapped and isinstance(system, fs.LocalFileSystem):
+            return pa.memory_map(path)
+        return system.open_input_file(path)
+
+
+def infer_schema(tree: FileTree, format_name: str, options: Mapping[str, str]) -> pa.Schema:
+    """The columns of the oldest whole file."""
+    kind = format_of(format_name)
+    for file in tree.files():
+        path = tree.path(file.name)
+        if kind.is_whole(tree.system, path, file.size):
+            try:
+                with tree.system.open_input_file(path) as opened:
+                    return kind.schema(opened, options).remove_metadata()
+            except (pa.ArrowException, OSError) as problem:
+                raise InputError(
+                    f"{path} cannot be read as {format_name}: {_first_line(problem)}"
+                ) from None
+    there = "no file in it yet" if tree.exists() else "no such folder"
+    raise InputError(
+        f"{tree.address}: {there}, so its columns are not known; give them as schema, such as "
+        "'id BIGINT, ts TIMESTAMP'"
+    )
+
+
+def _first_line(problem: BaseException) -> str:
+    return (str(problem).splitlines() or [type(problem).__name__])[0]

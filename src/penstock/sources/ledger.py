@@ -1,0 +1,238 @@
+"""The ledger: which portions of its sources each batch has taken.
+
+It is a tree of entries that never change. An entry has a number, the portions of its batch, and the
+digest of its parent; its name is its number and its own digest, so it can be checked, and two
+writers cannot overwrite each other: what is equal has one name, what differs has two. Spark's
+offset of a batch names the entry. So
+
+- a batch that is done again reads the same portions, whoever does it and however often;
+- going back to an older batch finds its entry, and the entries behind it are taken again instead of
+  made anew (:meth:`Ledger.child`), with the same answers;
+- a copied checkpoint goes on from the same entry in a branch of its own.
+
+An entry is written before Spark hears of the batch. The *note* of an entry is written when its rows
+have been read: how many there were, and the newest event time of each source so far. It is a
+function of the entries up to this one, so all attempts write the same; it is there to save reading
+files again, since late decisions of a batch depend on the newest event times before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pyarrow import fs
+
+from penstock.errors import CheckpointError
+from penstock.sources.file_tree import open_address
+from penstock.sources.portion import Portions
+
+_FOLDER = "penstock"
+"""Below the checkpoint folder of the query."""
+_DIGEST = 24
+"""Hexadecimal digits of a digest: 96 bits, since nobody is an adversary of their own ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a query stands: behind entry ``digest``, which has ``number``."""
+
+    number: int = 0
+    digest: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As Spark's offset log has it."""
+        return {"batch": self.number, "entry": self.digest}
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Position:
+        try:
+            return cls(int(value["batch"]), str(value["entry"]))
+        except (KeyError, TypeError, ValueError):
+            raise CheckpointError(
+                f"this checkpoint has the offset {value!r}, which is not one of Penstock's; start "
+                "the query with another checkpoint folder"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one batch takes, behind ``parent``."""
+
+    parent: Position
+    portions: Portions
+
+    def to_bytes(self) -> bytes:
+        content = {"parent": self.parent.digest, "portions": dict(self.portions)}
+        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+    @property
+    def position(self) -> Position:
+        digest = hashlib.sha256(self.to_bytes()).hexdigest()[:_DIGEST]
+        return Position(self.parent.number + 1, digest)
+
+    @classmethod
+    def of_bytes(cls, content: bytes, number: int) -> Entry:
+        value = json.loads(content)
+        return cls(Position(number - 1, value["parent"]), value["portions"])
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What was seen when the rows of an entry were read. Times are in nanoseconds since 1970, or in
+    millionths of the unit where event times are plain integers."""
+
+    newest: Mapping[str, int] = field(default_factory=dict)
+    """The newest event time of each source, in all entries up to this one."""
+    own: Mapping[str, int] = field(default_factory=dict)
+    """The newest event time of each source in this entry."""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """Rows of each source in this entry."""
+    clocks: Mapping[str, str] = field(default_factory=dict)
+    """The column that event times were taken from, by source."""
+
+    def to_bytes(self) -> bytes:
+        content = {name: dict(getattr(self, name)) for name in self.__slots__}
+        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def of_bytes(cls, content: bytes) -> Note:
+        return cls(**json.loads(content))
+
+
+class Ledger:
+    """The ledger in the folder of a checkpoint."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    @cached_property
+    def _opened(self) -> tuple[fs.FileSystem, str]:
+        system, path = open_address(self.address)
+        return system, posixpath.join(path, _FOLDER)
+
+    def __reduce__(self) -> tuple[type[Ledger], tuple[str]]:
+        return Ledger, (self.address,)
+
+    # -- entries -----------------------------------------------------------------------------
+
+    def add(self, entry: Entry) -> Position:
+        """Write ``entry`` down; where it is."""
+        self._write(_name(entry.position, "entry"), entry.to_bytes())
+        return entry.position
+
+    def entry(self, position: Position) -> Entry:
+        """The entry at ``position``; :class:`CheckpointError` if it is not there."""
+        content = self._read(_name(position, "entry"))
+        if content is None:
+            raise CheckpointError(
+                f"the ledger of this query has no entry for batch {position.number}: "
+                f"{self._opened[1]} is not the one that its checkpoint was written with; pass the "
+                "checkpoint folder of the query as the option checkpointLocation, and copy it whole"
+            )
+        entry = Entry.of_bytes(content, position.number)
+        if entry.position != position:
+            raise CheckpointError(f"the ledger entry {_name(position, 'entry')} is damaged")
+        return entry
+
+    def child(self, position: Position) -> Position | None:
+        """An entry behind ``position`` that was written before, if there is one."""
+        prefix = f"{position.number + 1:012}-"
+        for name in sorted(self._names()):
+            if name.startswith(prefix) and name.endswith(".entry"):
+                found = Position(position.number + 1, name[len(prefix) : -len(".entry")])
+                if self.entry(found).parent.digest == position.digest:
+                    return found
+        return None
+
+    def back_from(self, position: Position) -> Iterator[tuple[Position, Entry]]:
+        """The entries up to ``position``, the newest first."""
+        while position.number > 0:
+            entry = self.entry(position)
+            yield position, entry
+            position = entry.parent
+
+    # -- notes -------------------------------------------------------------------------------
+
+    def note(self, position: Position) -> Note | None:
+        """The note of an entry, if somebody has read its rows."""
+        if position.number == 0:
+            return Note()
+        content = self._read(_name(position, "note"))
+        return None if content is None else Note.of_bytes(content)
+
+    def add_note(self, position: Position, note: Note) -> None:
+        self._write(_name(position, "note"), note.to_bytes(), durable=False)
+
+    # -- other values ------------------------------------------------------------------------
+
+    def value(self, name: str) -> Any:
+        """A named value, None if there is none."""
+        content = self._read(f"{name}.json")
+        return None if content is None else json.loads(content)
+
+    def put_value(self, name: str, value: Any) -> None:
+        self._write(f"{name}.json", json.dumps(value, sort_keys=True).encode())
+
+    # -- files -------------------------------------------------------------------------------
+
+    def _names(self) -> list[str]:
+        system, folder = self._opened
+        infos = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        return [info.base_name for info in infos]
+
+    def _read(self, name: str) -> bytes | None:
+        system, folder = self._opened
+        try:
+            with system.open_input_stream(posixpath.join(folder, name)) as file:
+                return bytes(file.read())
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            raise CheckpointError(f"the ledger cannot be read: {problem}") from None
+
+    def _write(self, name: str, content: bytes, durable: bool = True) -> None:
+        """All or nothing: a name that is there has all its bytes."""
+        system, folder = self._opened
+        path = posixpath.join(folder, name)
+        try:
+            if isinstance(system, fs.LocalFileSystem):
+                _replace(path, content, durable)
+                return
+            system.create_dir(folder, recursive=True)
+            with system.open_output_stream(path) as file:
+                file.write(content)
+        except OSError as problem:
+            raise CheckpointError(f"the ledger cannot be written: {problem}") from None
+
+
+def _replace(path: str, content: bytes, durable: bool) -> None:
+    """Write a local file under another name, then give it its own."""
+    passing = f"{path}.{os.getpid()}"
+    try:
+        file = open(passing, "wb")  # noqa: SIM115 - the folder may have to be made first
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        file = open(passing, "wb")  # noqa: SIM115
+    try:
+        with file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(passing, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(passing)
+        raise
+
+
+def _name(position: Position, kind: str) -> str:
+    return f"{position.number:012}-{position.digest}.{kind}"

@@ -1,0 +1,76 @@
+"""What a source must offer: portions that can be written down, and rows that can be read again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+Portion: TypeAlias = Any
+"""What one batch takes of one source, as JSON has it: nested lists, dicts, texts and integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """How much a batch may take of one source; None where there is no limit."""
+
+    files: int | None = None
+    """Files in a batch."""
+    size: int | None = None
+    """Bytes of files in a batch; a first file that is larger is taken alone."""
+    rows: int | None = None
+    """Records in a batch, of sources that count them."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is any limit."""
+        return not (self.files is None and self.size is None and self.rows is None)
+
+
+UNLIMITED = Admission()
+
+
+class Progress(Protocol):
+    """What has been taken of a source so far: the sum of its portions."""
+
+    def add(self, portion: Portion) -> None:
+        """One more portion was taken."""
+        ...
+
+    def to_json(self) -> Any:
+        """All of it as plain values, to be written down."""
+        ...
+
+
+class Source(Protocol):
+    """A source of rows. Everything that a reader needs to know travels with it: it is pickled."""
+
+    name: str
+    schema: pa.Schema
+    """The columns of a row."""
+    admission: Admission
+
+    def progress(self, kept: Any = None) -> Progress:
+        """Nothing taken so far, or what :meth:`Progress.to_json` gave."""
+        ...
+
+    def available(self) -> Any:
+        """What there is at this moment; later batches may be held to it."""
+        ...
+
+    def next_portion(self, progress: Any, admission: Admission, within: Any = None) -> Portion:
+        """What the next batch takes, ``None`` if there is nothing new.
+
+        ``within`` is what :meth:`available` gave earlier: nothing that came later is taken.
+        """
+        ...
+
+    def read(self, portion: Portion, columns: Sequence[str]) -> pa.Table:
+        """The rows of a portion, the same and in the same order whenever it is read."""
+        ...
+
+
+Portions: TypeAlias = Mapping[str, Portion]
+"""Portions by source."""

@@ -1,0 +1,91 @@
+"""All that a reader of the data source needs to know: query, sources, ledger, cells, options.
+
+It is made once, where the data source is loaded, and travels to the tasks as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from penstock.cells.placement import Placement
+from penstock.cells.value_hash import VERSION
+from penstock.engine.checkpoint import fingerprint as query_fingerprint
+from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
+from penstock.sources.ledger import Ledger
+from penstock.sources.portion import Source
+from penstock.spark.cell import CellSettings
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One query over sources that tasks read themselves."""
+
+    settings: CellSettings
+    """Query, placement, plan, delays and options; its ``static`` is empty."""
+    sources: Mapping[str, Source]
+    columns: Mapping[str, tuple[str, ...]]
+    """The columns that are read of each source."""
+    ledger: Ledger | None = None
+    """None where the answer is bounded."""
+    orders: str | None = None
+    """The file in which people say what they want of the plan."""
+    interval: float | None = None
+    """Seconds between triggers, if there is such a trigger."""
+    reports: bool = False
+    """Whether each cell adds a row with its report (:mod:`penstock.spark.envelope`)."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def query(self) -> JoinGraph:
+        return self.settings.query
+
+    @property
+    def placement(self) -> Placement:
+        return self.settings.placement
+
+    @cached_property
+    def streams(self) -> Mapping[str, Stream]:
+        """A stream of each source: what they say about time is the same in all of them."""
+        return {s.source: s for block in self.query.blocks for s in block.streams}
+
+    @cached_property
+    def moving(self) -> tuple[str, ...]:
+        """The sources that are streams."""
+        return tuple(n for n in self.query.sources if not self.streams[n].is_static)
+
+    @cached_property
+    def fixed(self) -> tuple[str, ...]:
+        """The sources that are static relations."""
+        return tuple(n for n in self.query.sources if self.streams[n].is_static)
+
+    @cached_property
+    def clocks(self) -> Mapping[str, str]:
+        """The event-time column of each stream that has one."""
+        found = {name: self.streams[name].event_time for name in self.moving}
+        return {name: column for name, column in found.items() if column is not None}
+
+    @property
+    def by_arrival(self) -> bool:
+        """Whether rows are in the order of a column for it."""
+        return self.query.by_rows and any(ARRIVAL in self.columns[name] for name in self.moving)
+
+    @property
+    def nanoseconds(self) -> int:
+        """Of one tick of the query."""
+        return 1_000_000 // self.query.ticks_per_millisecond
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells engines apart that may not stand in for each other."""
+        settings = self.settings
+        grid = [(d.share, str(d)) for d in self.placement.dimensions]
+        grid += [(g.hash, [(d.share, str(d)) for d in g.dimensions]) for g in self.placement.hot]
+        where = None if self.ledger is None else self.ledger.address
+        options = sorted((name, str(value)) for name, value in settings.options.items())
+        parts = [query_fingerprint(self.query), VERSION, grid, settings.plan, where, options]
+        parts += [sorted(settings.delays.items()), sorted(self.columns.items())]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

@@ -1,0 +1,245 @@
+"""Options of ``format("penstock")``: checked once, where the source is loaded.
+
+Options of a source begin with its name in the query: ``A.format``, ``A.path``, ``A.watermark``.
+Those without a name are about the query, or about all sources. Case does not matter, as everywhere
+in Spark. An option that nobody knows is a mistake and not ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.cells.placement import place
+from penstock.engine.engine import Engine
+from penstock.engine.options import milliseconds
+from penstock.errors import InputError, OptionError, PenstockError, QueryError
+from penstock.job.mistake import did_you_mean, listed
+from penstock.query.column_list import read_columns, source_names
+from penstock.query.join_graph import ARRIVAL
+from penstock.query.parse import parse
+from penstock.query.types import plain
+from penstock.sources.file_format import FORMATS, format_of
+from penstock.sources.file_source import FileSource, infer_schema
+from penstock.sources.file_tree import FileTree
+from penstock.sources.ledger import Ledger
+from penstock.sources.portion import Admission, Source
+from penstock.spark.cell import CellSettings
+from penstock.spark.data_source.lane import Lane
+
+_QUERY = (
+    "query",
+    "checkpointLocation",
+    "cells",
+    "plan",
+    "feedback",
+    "overload",
+    "adapt",
+    "orders",
+    "trigger",
+    "reports",
+)
+_FOR_ALL = ("eventTime", "watermark", "maxFilesPerTrigger", "maxBytesPerTrigger", "format")
+_OF_FILES = (
+    "path",
+    "schema",
+    "pathGlobFilter",
+    "recursiveFileLookup",
+    "ignoreMissingFiles",
+    "ignoreCorruptFiles",
+)
+_REFUSED = {
+    "latestfirst": "rows must be taken in the order in which they came: the newest first would "
+    "make all others late",
+    "maxfileage": "a file is never too old here: each is taken once, whenever it appears",
+    "cleansource": "files are the state of the query, so they must stay as long as its windows "
+    "reach; remove those that are older",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The options of one source, and after them those for all."""
+
+    name: str
+    own: Mapping[str, str]
+    shared: Mapping[str, str]
+
+    def get(self, key: str) -> str | None:
+        return self.own.get(key.lower(), self.shared.get(key.lower()))
+
+    def number(self, key: str) -> int | None:
+        value = self.get(key)
+        if value is None:
+            return None
+        if not value.strip().isdecimal() or int(value) < 1:
+            raise OptionError(f"{self.name}.{key} is a whole number of 1 or more, not {value!r}")
+        return int(value)
+
+    def flag(self, key: str) -> bool:
+        value = (self.get(key) or "false").strip().lower()
+        if value not in ("true", "false"):
+            raise OptionError(f"{self.name}.{key} is true or false, not {value!r}")
+        return value == "true"
+
+
+def lane_of(options: Mapping[str, str]) -> Lane:
+    """The lane that ``options`` describe; an error in one line if they cannot be meant."""
+    given = {name.lower(): str(value) for name, value in options.items()}
+    text = given.get("query")
+    if text is None:
+        raise OptionError('option "query" is missing: the text of the query, in CQL')
+    sources = _by_source(given, _names(text))
+    made = {name: _blamed(name, each) for name, each in sources.items()}
+    event_times = {name: _event_time(sources[name], source.schema) for name, source in made.items()}
+    query = parse(text, {name: source.schema for name, source in made.items()}, event_times)
+    engine_options = {n: given[n] for n in ("feedback", "overload", "adapt") if n in given}
+    plan = given.get("plan", "auto")
+    engine = Engine(query, plan=plan, **engine_options)
+    streams = {s.source: s for block in query.blocks for s in block.streams}
+    moving = [name for name in query.sources if not streams[name].is_static]
+    if not moving:
+        raise InputError("all relations of the query are static; a join on Spark needs a stream")
+    ordered = query.by_rows and any(ARRIVAL in made[name].schema.names for name in moving)
+    columns = {}
+    for name in query.sources:
+        chosen = engine.columns[name]
+        more = (ARRIVAL,) if ordered and name in moving and ARRIVAL not in chosen else ()
+        columns[name] = (*chosen, *more)
+        for column in columns[name]:
+            if column not in made[name].schema.names:
+                have = ", ".join(made[name].schema.names)
+                raise InputError(f"{name} has no column {column!r}; its columns are: {have}")
+    cells = given.get("cells", "1")
+    if not cells.strip().isdecimal():
+        raise OptionError(f"cells is a number of 1 or more, not {cells!r}")
+    settings = CellSettings(
+        query,
+        place(query, int(cells)),
+        plan,
+        {} if query.by_rows else _delays(sources, moving),
+        {},
+        engine_options,
+    )
+    checkpoint = given.get("checkpointlocation")
+    return Lane(
+        settings,
+        made,
+        columns,
+        None if checkpoint is None else Ledger(checkpoint),
+        given.get("orders"),
+        None if "trigger" not in given else (milliseconds("trigger", given["trigger"]) or 0) / 1e3,
+        given.get("reports", "false").lower() == "true",
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = source_names(text)
+    small = [name.lower() for name in names]
+    for name in names:
+        if small.count(name.lower()) > 1:
+            raise OptionError(
+                f"the query reads sources whose names differ from {name!r} in case only, and "
+                "options have no case; rename one"
+            )
+    return names
+
+
+def _by_source(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, _Given]:
+    """The options by source; a mistake if one is known to nobody."""
+    own: dict[str, dict[str, str]] = {name: {} for name in names}
+    shared = {}
+    known = {each.lower(): each for each in (*_QUERY, *_FOR_ALL)}
+    longest = sorted(names, key=len, reverse=True)
+    for key, value in given.items():
+        name = next((n for n in longest if key.startswith(f"{n.lower()}.")), None)
+        if name is not None:
+            own[name][key[len(name) + 1 :]] = value
+        elif key in known:
+            shared[key] = value
+        elif key == "path":
+            raise OptionError(
+                f"path is an option of a source: write {names[0]}.path, and load() without a path"
+            )
+        elif key in _REFUSED:
+            raise OptionError(f"{key} is not for this source: {_REFUSED[key]}")
+        else:
+            prefix = key.split(".")[0]
+            hint = did_you_mean(key, known.values()) or did_you_mean(prefix, names)
+            raise OptionError(
+                f"unknown option {key!r}; options of the query are {listed(known.values())}, and "
+                f"those of a source begin with its name: {listed(names)}"
+                + (f"; {hint}" if hint else "")
+            )
+    return {name: _Given(name, each, shared) for name, each in own.items()}
+
+
+def _blamed(name: str, given: _Given) -> Source:
+    try:
+        return _file_source(given)
+    except QueryError:
+        raise
+    except PenstockError as error:
+        text = str(error)
+        raise type(error)(text if text.startswith(f"{name}.") else f"{name}: {text}") from None
+
+
+def _file_source(given: _Given) -> FileSource:
+    format_name = given.get("format") or "parquet"
+    kind = format_of(format_name)
+    known = {o.lower(): o for o in (*_FOR_ALL, *_OF_FILES, *kind.options, "static")}
+    for key in given.own:
+        if key in _REFUSED:
+            raise OptionError(f"{key} is not for this source: {_REFUSED[key]}")
+        if key not in known:
+            hint = did_you_mean(key, known.values())
+            raise OptionError(
+                f"unknown option {given.name}.{key}; there are {listed(sorted(known.values()))}"
+                + (f"; {hint}" if hint else "")
+            )
+    path = given.own.get("path")
+    if path is None:
+        raise OptionError(
+            f"{given.name}.path is missing: the folder with its files; formats are "
+            f"{listed(FORMATS)}"
+        )
+    tree = FileTree(path, given.get("pathGlobFilter"), given.flag("recursiveFileLookup"))
+    of_format = {key: given.own[key] for key in given.own if key in map(str.lower, kind.options)}
+    text = given.get("schema")
+    schema = read_columns(text) if text is not None else infer_schema(tree, kind.name, of_format)
+    return FileSource(
+        given.name,
+        tree,
+        kind.name,
+        pa.schema([pa.field(f.name, plain(f.type)) for f in schema]),
+        Admission(given.number("maxFilesPerTrigger"), given.number("maxBytesPerTrigger")),
+        of_format,
+        given.flag("ignoreMissingFiles"),
+        given.flag("ignoreCorruptFiles"),
+    )
+
+
+def _event_time(given: _Given, schema: pa.Schema) -> str | None:
+    """The event-time column; None for a relation that has none, which is static."""
+    if given.flag("static"):
+        return None
+    column = given.own.get("eventtime")
+    if column is not None:
+        if column not in schema.names:
+            have = ", ".join(schema.names)
+            raise OptionError(f"{given.name}.eventTime: no column {column!r}; there are: {have}")
+        return column
+    column = given.shared.get("eventtime", "ts")
+    return column if column in schema.names else None
+
+
+def _delays(sources: Mapping[str, _Given], moving: list[str]) -> dict[str, int]:
+    """The delay of each stream's watermark in milliseconds; empty if none was given."""
+    delays: dict[str, Any] = {
+        name: milliseconds(f"{name}.watermark", sources[name].get("watermark")) for name in moving
+    }
+    known = {name: delay for name, delay in delays.items() if delay is not None}
+    return {name: known.get(name, 0) for name in moving} if known else {}

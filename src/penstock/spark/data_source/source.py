@@ -1,0 +1,57 @@
+"""``format("penstock")``: the class that Spark is told about, and how it is told."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from penstock.errors import OptionError
+from penstock.spark.arrow_types import answer_schema
+from penstock.spark.data_source.options import lane_of
+
+FORMAT = "penstock"
+
+
+class PenstockSource(DataSource):
+    """The answer to a query as a table or a stream; options are those of
+    :mod:`penstock.spark.data_source.options`."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._lane = lane_of(options)
+        self._answer: tuple[pa.Schema, StructType] = answer_schema(self._lane.query.schema)
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return self._answer[1]
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from penstock.spark.data_source.batch_reader import BatchAnswer
+
+        return BatchAnswer(self._lane, self._answer[0])
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from penstock.spark.data_source.stream_reader import StreamReader
+
+        if self._lane.ledger is None:
+            raise OptionError(
+                'option "checkpointLocation" is missing: the checkpoint folder of the query, the '
+                "same as that of writeStream; there Penstock keeps which files each batch has taken"
+            )
+        return StreamReader(self._lane, self._answer[0])
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("penstock")`` known to ``spark``; once per session is enough.
+
+    >>> register(spark)                                          # doctest: +SKIP
+    >>> spark.readStream.format("penstock").option("query", text)    # doctest: +SKIP
+    """
+    spark.dataSource.register(PenstockSource)

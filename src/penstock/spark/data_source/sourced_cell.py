@@ -1,0 +1,235 @@
+"""A cell whose state is what its sources still have.
+
+A batch is a step from one position of the ledger to the next. The cell needs an engine that stands
+at the first, and gets it in the cheapest way that there is:
+
+- the engine in memory stands there: it goes on (``live``);
+- it stands at an earlier entry of the same chain: it takes in what it lacks (``replayed``);
+- there is none, or it is ahead, or in another branch: a new one takes in the entries whose rows can
+  still be alive (:mod:`penstock.spark.data_source.reach`), answers dropped (``restored``).
+
+All give the same engine as far as answers go, since an engine is a function of what it took in and
+in which batches: late decisions of a batch are made by the watermark before it, which is a function
+of the newest event times before it, which the notes of the ledger have. Nothing was laid out for a
+number of cells, a plan or a query, so all of these may change from one start to the next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.engine.overload import Overload
+from penstock.engine.plan_event import PlanEvent
+from penstock.errors import CheckpointError, InvariantBroken
+from penstock.sources.ledger import Entry, Ledger, Note, Position
+from penstock.spark.cell import Cell
+from penstock.spark.cell_report import CellReport, Origin
+from penstock.spark.data_source import engine_cache
+from penstock.spark.data_source.batch_rows import BatchReader, BatchRows, Reading
+from penstock.spark.data_source.engine_cache import LiveCell
+from penstock.spark.data_source.lane import Lane
+from penstock.spark.data_source.reach import Reach
+from penstock.spark.plan_orders import PlanOrders, obey
+from penstock.spark.trigger_budget import seconds_until_due
+from penstock.telemetry.operator_batch import operator_batches
+
+STATICS = "statics"
+"""The name in the ledger of the portions of static relations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a batch led to in a cell."""
+
+    results: pa.Table
+    report: CellReport
+
+
+class SourcedCell:
+    """Cell ``number`` of ``lane``."""
+
+    def __init__(self, lane: Lane, number: int) -> None:
+        self._lane = lane
+        self._number = number
+        self._reader = BatchReader(lane, number)
+        self._reach = Reach.of(lane.query)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        if self._lane.ledger is None:
+            raise InvariantBroken("a bounded answer has no ledger")
+        return self._lane.ledger
+
+    def take(self, start: Position, end: Position, batch: int = -1) -> Taken:
+        """Do the batch that leads from ``start`` to ``end``."""
+        began = time.perf_counter()
+        entry = self._ledger.entry(end)
+        if entry.parent != start:
+            raise CheckpointError(
+                f"the ledger has batch {end.number} behind another batch than Spark's log has; "
+                "was the checkpoint folder copied while its query was running?"
+            )
+        before = self.note(start)
+        live, origin = self._current(start)
+        engine = live.cell.engine
+        counted = engine.metrics()
+        engine.drain_events()  # Those of a replay have been told.
+        refused = self._obey(live)
+        reading = self._reader.read(entry.portions, before)
+        ready = time.perf_counter()
+        results = self._push(live, reading, seconds=self._seconds(began))
+        pushed = time.perf_counter()
+        if self._number == 0:
+            self._ledger.add_note(end, reading.note)
+        after = engine.metrics()
+        live.position, live.size = end, int(after["state"]["bytes"])
+        engine_cache.put(self._lane.fingerprint, self._number, live)
+        then, now = counted["sources"], after["sources"]
+        overload = after["overload"] if "budget" in after["overload"] else {}
+        report = CellReport(
+            batch=batch,
+            cell=self._number,
+            rows={source: each["rows"] - then[source]["rows"] for source, each in now.items()},
+            results=len(results),
+            late={source: each["late"] - then[source]["late"] for source, each in now.items()},
+            state_bytes=live.size,
+            stored_bytes=0,
+            engine_seconds=pushed - ready,
+            total_seconds=time.perf_counter() - began,
+            origin=origin,
+            plan=str(engine.running_plan),
+            watermark=engine.watermark,
+            operators=operator_batches(str(engine.running_plan), counted, after),
+            decisions=tuple(e.to_json() for e in (*refused, *engine.drain_events())),
+            overload={n: v for n, v in overload.items() if n not in ("allocation", "shares")},
+        )
+        return Taken(results, report)
+
+    def everything(self, portions: Mapping[str, object]) -> pa.Table:
+        """The answer to a bounded input: one push of all there is, and the end of time."""
+        cell = Cell(self._lane.settings, self._lane.settings.engine())
+        reading = self._reader.read(portions, Note())
+        first = cell.push(BatchRows(self._reader.in_ticks(reading.note), reading.rows))
+        return pa.concat_tables([first, cell.finish()])
+
+    def note(self, position: Position) -> Note:
+        """The note of an entry; made now if it was never written or is about other columns."""
+        chain: list[tuple[Position, Entry]] = []
+        found = self._ledger.note(position)
+        while found is None or not self._is_ours(found):
+            entry = self._ledger.entry(position)
+            chain.append((position, entry))
+            position = entry.parent
+            found = self._ledger.note(position)
+        for at, entry in reversed(chain):
+            found = self._reader.read(entry.portions, found).note
+            self._ledger.add_note(at, found)
+        return found
+
+    def _is_ours(self, note: Note) -> bool:
+        """Whether the times in a note are those of this query's event-time columns."""
+        clocks = self._lane.clocks
+        return all(clocks.get(name) == column for name, column in note.clocks.items())
+
+    # -- the engine --------------------------------------------------------------------------
+
+    def _current(self, position: Position) -> tuple[LiveCell, Origin]:
+        """An engine that stands at ``position``."""
+        live = engine_cache.take(self._lane.fingerprint, self._number)
+        if live is not None and live.position == position:
+            return live, "live"
+        if live is not None and live.position.number < position.number:
+            missed: list[tuple[Position, Entry]] = []
+            for at, entry in self._ledger.back_from(position):
+                missed.append((at, entry))
+                if entry.parent.number <= live.position.number:
+                    break
+            if missed[-1][1].parent == live.position:
+                self._catch_up(live, missed)
+                return live, "replayed"
+        if position.number == 0:
+            return self._new(Note()), "new"
+        return self._rebuilt(position), "restored"
+
+    def _catch_up(self, live: LiveCell, missed: list[tuple[Position, Entry]]) -> None:
+        """Take in the ``missed`` entries, the newest first in the list; answers are dropped."""
+        before = self.note(live.position)
+        for at, entry in reversed(missed):
+            reading = self._reader.read(entry.portions, before)
+            self._push(live, reading, again=True)
+            live.position, before = at, reading.note
+
+    def _rebuilt(self, position: Position) -> LiveCell:
+        """An engine that has taken in what is still alive at ``position``."""
+        watermark = self._watermark(self.note(position))
+        needed: list[tuple[Position, Entry, Note, set[str]]] = []
+        newer: dict[str, int] = {}
+        first = position
+        for at, entry in self._ledger.back_from(position):
+            note = self.note(at)
+            if not self._reach.goes_on(note, watermark, newer):
+                break
+            needed.append((at, entry, note, self._reach.alive(note, watermark, newer)))
+            for name, rows in note.rows.items():
+                newer[name] = newer.get(name, 0) + rows
+            first = entry.parent
+        live = self._new(self.note(first))
+        for at, entry, note, alive in reversed(needed):
+            rows = self._reader.read(entry.portions, note, alive).rows
+            self._push(live, Reading(rows, note), again=True)
+            live.position = at
+        live.position = position
+        return live
+
+    def _new(self, before: Note) -> LiveCell:
+        """An engine with the clock of ``before`` and the static relations, and nothing else."""
+        settings = self._lane.settings
+        live = LiveCell(Position(), Cell(settings, settings.engine()))
+        fixed = self._ledger.value(STATICS) if self._lane.fixed else {}
+        rows = self._reader.read(fixed or {}, Note()).rows
+        if rows or before.newest:
+            live.cell.push(BatchRows(self._reader.in_ticks(before), rows))
+        return live
+
+    def _watermark(self, note: Note) -> int | None:
+        """The watermark behind the entry of ``note``, in nanoseconds."""
+        cell = Cell(self._lane.settings, self._lane.settings.engine())
+        cell.push(BatchRows(self._reader.in_ticks(note)))
+        watermark = cell.engine.watermark
+        return None if watermark is None else watermark * self._lane.nanoseconds
+
+    def _push(
+        self,
+        live: LiveCell,
+        reading: Reading,
+        seconds: float | None = None,
+        again: bool = False,
+    ) -> pa.Table:
+        rows = BatchRows(self._reader.in_ticks(reading.note), reading.rows)
+        return live.cell.push(rows, seconds, again)
+
+    # -- people ------------------------------------------------------------------------------
+
+    def _obey(self, live: LiveCell) -> list[PlanEvent]:
+        """Obey what was ordered since; the orders that could not be."""
+        orders = None if self._lane.orders is None else Path(self._lane.orders)
+        given = PlanOrders.read(orders).given(self._lane.settings.plan)
+        found = [obey(live.cell.engine, order) for order in given.between(live.obeyed)]
+        live.obeyed = max(live.obeyed, given.last)
+        return [event for event in found if event is not None]
+
+    def _seconds(self, began: float) -> float | None:
+        """Seconds that the push may take, if an overload policy has a budget of time."""
+        option = self._lane.settings.options.get("overload")
+        if not isinstance(option, Overload) or option.seconds is None:
+            return None
+        used = time.perf_counter() - began
+        if self._lane.interval is None:
+            return option.seconds - used
+        return seconds_until_due(self._lane.interval, option.seconds, time.time())

@@ -1,0 +1,150 @@
+"""The reader of the stream: the ledger grows in the driver, cells work in tasks.
+
+``latestOffset``, ``partitions`` and ``commit`` run in one Python process of the driver, ``read`` in
+the workers. An offset is a position of the ledger. The entry of a batch is written before Spark
+hears of it, so when Spark has the offset in its log, all that the batch needs is written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+
+from penstock.errors import InvariantBroken
+from penstock.sources.ledger import Entry, Ledger, Position
+from penstock.sources.portion import UNLIMITED, Progress
+from penstock.spark.data_source.lane import Lane
+from penstock.spark.data_source.sourced_cell import STATICS, SourcedCell
+
+_ROWS = 1 << 17
+"""Rows of a record batch that is handed to Spark."""
+
+
+@dataclass
+class CellPartition(InputPartition):
+    """The part of a batch that one cell does."""
+
+    cell: int
+    start: Position
+    end: Position
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the answer of ``lane`` as a stream."""
+
+    def __init__(self, lane: Lane, schema: pa.Schema) -> None:
+        self._lane = lane
+        self._schema = schema
+        self._progress: dict[str, Progress] | None = None
+        """What was taken of each source up to ``_tip``."""
+        self._tip = Position()
+        self._is_tip_last = False
+        """Whether the ledger is known to have nothing behind ``_tip``."""
+        self._available: dict[str, Any] = {}
+        """What batches are held to, by source; empty if they are not."""
+
+    @property
+    def _ledger(self) -> Ledger:
+        if self._lane.ledger is None:
+            raise InvariantBroken("a stream without a ledger")
+        return self._lane.ledger
+
+    # -- in the driver -----------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names
+        return Position().to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        admissions = [self._lane.sources[name].admission for name in self._lane.moving]
+        limited = [a.files or 1 for a in admissions if a.is_limited]
+        return ReadMaxFiles(max(limited)) if limited else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._available = {n: self._lane.sources[n].available() for n in self._lane.moving}
+
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
+        position = Position.of_json(start)
+        progress = self._taken_up_to(position)
+        if not self._is_tip_last:
+            found = self._ledger.child(position)
+            if found is not None:  # Of an earlier run that did not get to it, or was rolled back.
+                return found.to_json()
+            self._is_tip_last = True
+        everything = isinstance(limit, ReadAllAvailable)
+        portions = {}
+        for name in self._lane.moving:
+            source = self._lane.sources[name]
+            admission = UNLIMITED if everything else source.admission
+            within = self._available.get(name)
+            portion = source.next_portion(progress[name], admission, within)
+            if portion is not None:
+                portions[name] = portion
+        if not portions:
+            return start
+        if position.number == 0:
+            self._note_statics()
+        return self._ledger.add(Entry(position, portions)).to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[CellPartition]:
+        first, last = Position.of_json(start), Position.of_json(end)
+        if first == last:
+            return []
+        cells = range(self._lane.placement.cells)
+        return [CellPartition(number, first, last) for number in cells]
+
+    def _taken_up_to(self, position: Position) -> dict[str, Progress]:
+        """What was taken of each source up to ``position``."""
+        if self._progress is None or not self._go_on_to(position):
+            self._progress = {n: self._lane.sources[n].progress() for n in self._lane.moving}
+            for _, entry in self._ledger.back_from(position):
+                self._add(entry)
+            self._tip, self._is_tip_last = position, False
+        return self._progress
+
+    def _go_on_to(self, position: Position) -> bool:
+        """Whether the tip is ``position``, or could be moved to it by one entry."""
+        if position == self._tip:
+            return True
+        if position.number != self._tip.number + 1:
+            return False
+        entry = self._ledger.entry(position)
+        if entry.parent != self._tip:
+            return False
+        self._add(entry)
+        self._tip = position
+        return True
+
+    def _add(self, entry: Entry) -> None:
+        assert self._progress is not None
+        for name, portion in entry.portions.items():
+            if name in self._progress:
+                self._progress[name].add(portion)
+
+    def _note_statics(self) -> None:
+        """Write down which rows the static relations have: those of now, for good."""
+        if self._lane.fixed and self._ledger.value(STATICS) is None:
+            portions = {}
+            for name in self._lane.fixed:
+                source = self._lane.sources[name]
+                portions[name] = source.next_portion(source.progress(), UNLIMITED)
+            self._ledger.put_value(STATICS, portions)
+
+    # -- in the workers ----------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, CellPartition)
+        cell = SourcedCell(self._lane, partition.cell)
+        taken = cell.take(partition.start, partition.end)
+        yield from taken.results.cast(self._schema).to_batches(_ROWS)

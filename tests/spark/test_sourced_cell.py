@@ -1,0 +1,97 @@
+"""A cell whose state is its sources gives the oracle's answer, whatever became of its engine."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from sourced_case import SourcedCase, with_statics_first
+
+from penstock.errors import PenstockError
+from penstock.spark.data_source import engine_cache
+from penstock.testing import Case, Knobs, Oracle, difference, generate, rows_of
+from penstock.testing.compare import inexact_columns
+
+KNOBS = Knobs(streams=(2, 3)).without(["watermark", "watermark ahead", "payload"])
+KINDS = (
+    ("lateness", "late"),
+    ("self-join",),
+    ("static", "key types"),
+    ("except", "lateness"),
+    ("except",),
+    ("group by", "lateness"),
+    ("group by",),
+    ("rows",),
+    ("dstream", "lateness"),
+    ("rstream",),
+    ("theta",),
+)
+
+
+def usable(seed: int, features: tuple[str, ...]) -> Case | None:
+    case = generate(seed, KNOBS)
+    if not set(features) <= case.features or len(case.pushes) < 3:
+        return None
+    try:
+        case = with_statics_first(case)
+        for push in case.pushes:
+            for table in push.values():
+                sink = pa.BufferOutputStream()
+                import pyarrow.parquet as pq
+
+                pq.write_table(table, sink)
+                if pq.read_schema(pa.BufferReader(sink.getvalue())) != table.schema:
+                    return None
+    except (PenstockError, pa.ArrowException):
+        return None
+    return case
+
+
+def run(case: Case, folder: Path, chance: random.Random) -> int:
+    """Run ``case`` with engines that vanish, fall behind, are ahead, and other cells; how many
+    results there were."""
+    sourced = SourcedCase(case, folder, cells=chance.choice([1, 1, 2, 4]))
+    graph = sourced.graph
+    oracle = Oracle(graph, case.lateness)
+    expected = []
+    total = 0
+
+    def check(number: int, cells: int | None) -> None:
+        found = rows_of(sourced.take(number, cells))
+        wrong = difference(found, expected[number], inexact_columns(graph))
+        assert wrong is None, f"push {number}: {wrong}\n{case}"
+
+    engine_cache.clear()
+    for number, push in enumerate(case.pushes):
+        sourced.write(number)
+        expected.append(oracle.push(push))
+        total += len(expected[-1])
+        if not any(map(len, push.values())):
+            continue
+        fate = chance.random()
+        if fate < 0.3:
+            engine_cache.clear()
+        cells = chance.choice([1, 2, 3]) if fate > 0.8 else None
+        if chance.random() < 0.9:  # Else the engine falls behind: somebody else did the batch.
+            check(number, cells)
+        if chance.random() < 0.2:  # The batch is done again.
+            check(number, None)
+        if chance.random() < 0.15:  # Back to an older one.
+            check(chance.randint(0, number), None)
+    return total
+
+
+@pytest.mark.parametrize("features", KINDS, ids="-".join)
+def test_random_queries(features: tuple[str, ...], tmp_path: Path) -> None:
+    count = 40 if "PENSTOCK_LONG" in os.environ else 4
+    chance = random.Random(repr(features))
+    seed, runs, results = 50_000, 0, 0
+    while runs < count or results < 10:
+        seed += 1
+        case = usable(seed, features)
+        if case is not None:
+            results += run(case, tmp_path / str(seed), chance)
+            runs += 1
