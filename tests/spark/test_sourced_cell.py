@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sourced_case import SourcedCase, with_statics_first
 
@@ -40,8 +42,6 @@ def usable(seed: int, features: tuple[str, ...]) -> Case | None:
         for push in case.pushes:
             for table in push.values():
                 sink = pa.BufferOutputStream()
-                import pyarrow.parquet as pq
-
                 pq.write_table(table, sink)
                 if pq.read_schema(pa.BufferReader(sink.getvalue())) != table.schema:
                     return None
@@ -56,7 +56,7 @@ def run(case: Case, folder: Path, chance: random.Random) -> int:
     sourced = SourcedCase(case, folder, cells=chance.choice([1, 1, 2, 4]))
     graph = sourced.graph
     oracle = Oracle(graph, case.lateness)
-    expected = []
+    expected: list[list[Any]] = []
     total = 0
 
     def check(number: int, cells: int | None) -> None:

@@ -47,10 +47,18 @@ class Progress(Protocol):
 class Source(Protocol):
     """A source of rows. Everything that a reader needs to know travels with it: it is pickled."""
 
-    name: str
-    schema: pa.Schema
-    """The columns of a row."""
-    admission: Admission
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a row."""
+        ...
+
+    @property
+    def admission(self) -> Admission:
+        """How much a batch takes, unless Spark asks for everything."""
+        ...
 
     def progress(self, kept: Any = None) -> Progress:
         """Nothing taken so far, or what :meth:`Progress.to_json` gave."""

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from penstock.sources.portion import UNLIMITED
 from penstock.spark.data_source.lane import Lane
+from penstock.spark.data_source.plain_errors import plain_errors
 from penstock.spark.data_source.sourced_cell import SourcedCell
 
 _ROWS = 1 << 17
@@ -33,13 +34,15 @@ class BatchAnswer(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> list[WholePartition]:
-        portions = {
-            name: source.next_portion(source.progress(), UNLIMITED)
-            for name, source in self._lane.sources.items()
-        }
+        with plain_errors():
+            portions = {
+                name: source.next_portion(source.progress(), UNLIMITED)
+                for name, source in self._lane.sources.items()
+            }
         return [WholePartition(n, portions) for n in range(self._lane.placement.cells)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, WholePartition)
-        answer = SourcedCell(self._lane, partition.cell).everything(partition.portions)
+        with plain_errors():
+            answer = SourcedCell(self._lane, partition.cell).everything(partition.portions)
         yield from answer.cast(self._schema).to_batches(_ROWS)

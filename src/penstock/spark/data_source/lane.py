@@ -82,7 +82,7 @@ class Lane:
     def fingerprint(self) -> str:
         """Tells engines apart that may not stand in for each other."""
         settings = self.settings
-        grid = [(d.share, str(d)) for d in self.placement.dimensions]
+        grid: list[Any] = [(d.share, str(d)) for d in self.placement.dimensions]
         grid += [(g.hash, [(d.share, str(d)) for d in g.dimensions]) for g in self.placement.hot]
         where = None if self.ledger is None else self.ledger.address
         options = sorted((name, str(value)) for name, value in settings.options.items())

@@ -51,6 +51,7 @@ _OF_FILES = (
     "ignoreMissingFiles",
     "ignoreCorruptFiles",
 )
+_OF_ENGINES = ("feedback", "overload", "adapt")
 _REFUSED = {
     "latestfirst": "rows must be taken in the order in which they came: the newest first would "
     "make all others late",
@@ -96,7 +97,9 @@ def lane_of(options: Mapping[str, str]) -> Lane:
     made = {name: _blamed(name, each) for name, each in sources.items()}
     event_times = {name: _event_time(sources[name], source.schema) for name, source in made.items()}
     query = parse(text, {name: source.schema for name, source in made.items()}, event_times)
-    engine_options = {n: given[n] for n in ("feedback", "overload", "adapt") if n in given}
+    engine_options: dict[str, Any] = {
+        n: given[n] for n in ("feedback", "overload", "adapt") if n in given
+    }
     plan = given.get("plan", "auto")
     engine = Engine(query, plan=plan, **engine_options)
     streams = {s.source: s for block in query.blocks for s in block.streams}

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from penstock.errors import OptionError
 from penstock.spark.arrow_types import answer_schema
 from penstock.spark.data_source.options import lane_of
+from penstock.spark.data_source.plain_errors import plain_errors
 
 FORMAT = "penstock"
 
@@ -22,8 +23,9 @@ class PenstockSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self._lane = lane_of(options)
-        self._answer: tuple[pa.Schema, StructType] = answer_schema(self._lane.query.schema)
+        with plain_errors():
+            self._lane = lane_of(options)
+            self._answer: tuple[pa.Schema, StructType] = answer_schema(self._lane.query.schema)
 
     @classmethod
     def name(cls) -> str:
@@ -40,12 +42,13 @@ class PenstockSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from penstock.spark.data_source.stream_reader import StreamReader
 
-        if self._lane.ledger is None:
-            raise OptionError(
-                'option "checkpointLocation" is missing: the checkpoint folder of the query, the '
-                "same as that of writeStream; there Penstock keeps which files each batch has taken"
-            )
-        return StreamReader(self._lane, self._answer[0])
+        with plain_errors():
+            if self._lane.ledger is None:
+                raise OptionError(
+                    'option "checkpointLocation" is missing: the checkpoint folder of the query, '
+                    "as for writeStream; there it is kept which files each batch has taken"
+                )
+            return StreamReader(self._lane, self._answer[0])
 
 
 def register(spark: SparkSession) -> None:

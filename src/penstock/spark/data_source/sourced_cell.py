@@ -176,8 +176,8 @@ class SourcedCell:
             if not self._reach.goes_on(note, watermark, newer):
                 break
             needed.append((at, entry, note, self._reach.alive(note, watermark, newer)))
-            for name, rows in note.rows.items():
-                newer[name] = newer.get(name, 0) + rows
+            for name, count in note.rows.items():
+                newer[name] = newer.get(name, 0) + count
             first = entry.parent
         live = self._new(self.note(first))
         for at, entry, note, alive in reversed(needed):

@@ -24,6 +24,7 @@ from penstock.errors import InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Position
 from penstock.sources.portion import UNLIMITED, Progress
 from penstock.spark.data_source.lane import Lane
+from penstock.spark.data_source.plain_errors import plain_errors
 from penstock.spark.data_source.sourced_cell import STATICS, SourcedCell
 
 _ROWS = 1 << 17
@@ -75,14 +76,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        position = Position.of_json(start)
+        with plain_errors():
+            return self._next(
+                Position.of_json(start), isinstance(limit, ReadAllAvailable)
+            ).to_json()
+
+    def _next(self, position: Position, everything: bool) -> Position:
+        """Where the batch behind ``position`` leads to."""
         progress = self._taken_up_to(position)
         if not self._is_tip_last:
             found = self._ledger.child(position)
             if found is not None:  # Of an earlier run that did not get to it, or was rolled back.
-                return found.to_json()
+                return found
             self._is_tip_last = True
-        everything = isinstance(limit, ReadAllAvailable)
         portions = {}
         for name in self._lane.moving:
             source = self._lane.sources[name]
@@ -92,10 +98,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if portion is not None:
                 portions[name] = portion
         if not portions:
-            return start
+            return position
         if position.number == 0:
             self._note_statics()
-        return self._ledger.add(Entry(position, portions)).to_json()
+        return self._ledger.add(Entry(position, portions))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[CellPartition]:
         first, last = Position.of_json(start), Position.of_json(end)
@@ -145,6 +151,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, CellPartition)
-        cell = SourcedCell(self._lane, partition.cell)
-        taken = cell.take(partition.start, partition.end)
+        with plain_errors():
+            cell = SourcedCell(self._lane, partition.cell)
+            taken = cell.take(partition.start, partition.end)
         yield from taken.results.cast(self._schema).to_batches(_ROWS)
