@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.cells.placement import Placement
 from penstock.cells.value_hash import VERSION
-from penstock.engine.checkpoint import fingerprint as query_fingerprint
+from penstock.engine.recovery.checkpoint import fingerprint as query_fingerprint
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Source

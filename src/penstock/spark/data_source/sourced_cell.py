@@ -24,8 +24,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.engine.overload import Overload
-from penstock.engine.plan_event import PlanEvent
+from penstock.engine.control.plan_event import PlanEvent
+from penstock.engine.rationing.overload import Overload
 from penstock.errors import CheckpointError, InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Note, Position
 from penstock.spark.cell import Cell
