@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from case_deliveries import settings_of
 
 from penstock.cells.placement import place
 from penstock.engine.engine import Engine
@@ -18,7 +19,6 @@ from penstock.sources.file_source import FileSource
 from penstock.sources.file_tree import FileTree
 from penstock.sources.ledger import Entry, Ledger, Position
 from penstock.sources.portion import UNLIMITED, Progress
-from penstock.spark.cell import CellSettings
 from penstock.spark.data_source.lane import Lane
 from penstock.spark.data_source.sourced_cell import STATICS, SourcedCell
 from penstock.testing import Case
@@ -53,15 +53,9 @@ class SourcedCase:
         for name in graph.sources:
             more = [ARRIVAL] if ARRIVAL in schemas[name].names else []
             columns[name] = tuple(dict.fromkeys([*engine.columns[name], *more]))
-        moving = [n for n in graph.sources if not self.streams[n].is_static]
-        strict = case.lateness is not None and not graph.by_rows
+        settings = settings_of(case, graph, place(graph, self.cells if cells is None else cells))
         return Lane(
-            CellSettings(
-                graph,
-                place(graph, self.cells if cells is None else cells),
-                delays=dict.fromkeys(moving, case.lateness or 0) if strict else {},
-                options=self.options,
-            ),
+            replace(settings, static={}, options={**settings.options, **self.options}),
             {
                 name: FileSource(name, FileTree(str(self.folder / name)), "parquet", schemas[name])
                 for name in graph.sources

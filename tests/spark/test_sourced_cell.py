@@ -10,12 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from case_deliveries import spark_oracle
 from sourced_case import SourcedCase, with_statics_first
 
 from penstock.errors import PenstockError
 from penstock.spark.data_source import engine_cache
-from penstock.testing import Case, Knobs, Oracle, difference, generate, rows_of
+from penstock.testing import Case, Knobs, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
+from penstock.testing.time_rules import with_time_rules
 
 KNOBS = Knobs(streams=(2, 3)).without(["watermark", "watermark ahead", "payload"])
 KINDS = (
@@ -30,6 +32,7 @@ KINDS = (
     ("dstream", "lateness"),
     ("rstream",),
     ("theta",),
+    ("splits",),
 )
 
 
@@ -55,7 +58,7 @@ def run(case: Case, folder: Path, chance: random.Random) -> int:
     results there were."""
     sourced = SourcedCase(case, folder, cells=chance.choice([1, 1, 2, 4]))
     graph = sourced.graph
-    oracle = Oracle(graph, case.lateness)
+    oracle = spark_oracle(case, graph)
     expected: list[list[Any]] = []
     total = 0
 
@@ -93,5 +96,7 @@ def test_random_queries(features: tuple[str, ...], tmp_path: Path) -> None:
         seed += 1
         case = usable(seed, features)
         if case is not None:
+            if chance.random() < 0.5 and "rows" not in case.features:
+                case = with_time_rules(case, chance)
             results += run(case, tmp_path / str(seed), chance)
             runs += 1

@@ -29,6 +29,7 @@ from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Admission, Source
 from penstock.spark.cell import CellSettings
 from penstock.spark.data_source.lane import Lane
+from penstock.spark.watermarks import warn_without_watermark
 
 _QUERY = (
     "query",
@@ -38,6 +39,8 @@ _QUERY = (
     "feedback",
     "overload",
     "adapt",
+    "idle",
+    "watermarkPolicy",
     "orders",
     "trigger",
     "reports",
@@ -51,7 +54,13 @@ _OF_FILES = (
     "ignoreMissingFiles",
     "ignoreCorruptFiles",
 )
-_OF_ENGINES = ("feedback", "overload", "adapt")
+_OF_ENGINES = {
+    "feedback": "feedback",
+    "overload": "overload",
+    "adapt": "adapt",
+    "idle": "idle",
+    "watermarkpolicy": "watermark_policy",
+}
 _REFUSED = {
     "latestfirst": "rows must be taken in the order in which they came: the newest first would "
     "make all others late",
@@ -98,7 +107,7 @@ def lane_of(options: Mapping[str, str]) -> Lane:
     event_times = {name: _event_time(sources[name], source.schema) for name, source in made.items()}
     query = parse(text, {name: source.schema for name, source in made.items()}, event_times)
     engine_options: dict[str, Any] = {
-        n: given[n] for n in ("feedback", "overload", "adapt") if n in given
+        option: given[name] for name, option in _OF_ENGINES.items() if name in given
     }
     plan = given.get("plan", "auto")
     engine = Engine(query, plan=plan, **engine_options)
@@ -119,11 +128,13 @@ def lane_of(options: Mapping[str, str]) -> Lane:
     cells = given.get("cells", "1")
     if not cells.strip().isdecimal():
         raise OptionError(f"cells is a number of 1 or more, not {cells!r}")
+    delays = {} if query.by_rows else _delays(sources, moving)
+    warn_without_watermark(query, {name: streams[name] for name in moving}, delays)
     settings = CellSettings(
         query,
         place(query, int(cells)),
         plan,
-        {} if query.by_rows else _delays(sources, moving),
+        delays,
         {},
         engine_options,
     )
@@ -240,9 +251,8 @@ def _event_time(given: _Given, schema: pa.Schema) -> str | None:
 
 
 def _delays(sources: Mapping[str, _Given], moving: list[str]) -> dict[str, int]:
-    """The delay of each stream's watermark in milliseconds; empty if none was given."""
-    delays: dict[str, Any] = {
+    """The delay in milliseconds of each stream that has a watermark."""
+    delays = {
         name: milliseconds(f"{name}.watermark", sources[name].get("watermark")) for name in moving
     }
-    known = {name: delay for name, delay in delays.items() if delay is not None}
-    return {name: known.get(name, 0) for name in moving} if known else {}
+    return {name: delay for name, delay in delays.items() if delay is not None}
