@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
     from penstock.engine.feedback.feedback import Feedback
-    from penstock.engine.rationing.overload import Overload
+    from penstock.engine.overload.overload import Overload
     from penstock.errors import (
         CheckpointError,
         InputError,
@@ -61,7 +61,7 @@ _HOME = {
     "Feedback": "penstock.engine.feedback.feedback",
     "JoinGraph": "penstock.query.join_graph",
     "Limits": "penstock.planning.limits",
-    "Overload": "penstock.engine.rationing.overload",
+    "Overload": "penstock.engine.overload.overload",
     "Plan": "penstock.plan.plan",
     "Statistics": "penstock.planning.statistics",
     "parse": "penstock.query.parse",

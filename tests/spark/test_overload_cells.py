@@ -15,7 +15,7 @@ from memory_store import MemoryStore
 
 from penstock.cells.delivery import Delivery
 from penstock.cells.placement import place
-from penstock.engine.rationing.overload import Overload
+from penstock.engine.overload.overload import Overload
 from penstock.job.job import Job, Sink
 from penstock.planning.limits import Limits
 from penstock.spark import cell_history

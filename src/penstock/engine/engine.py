@@ -32,11 +32,11 @@ from penstock.engine.migration.change_of_plan import (
 from penstock.engine.migration.preparation import Preparation, prepare
 from penstock.engine.options import Options
 from penstock.engine.output.output import empty_table, output_for
+from penstock.engine.overload.freshness import Freshness
+from penstock.engine.overload.overload import Overload
 from penstock.engine.push.intake import FARTHEST, Batches, Intake
 from penstock.engine.push.lateness import Lateness
 from penstock.engine.push.whole_push import WholePush
-from penstock.engine.rationing.freshness import Freshness
-from penstock.engine.rationing.overload import Overload
 from penstock.engine.recovery.checkpoint import Checkpoint
 from penstock.engine.state.arrival import SLICE, Arrival, slices_of
 from penstock.engine.state.clock import END, START, Clock
@@ -54,7 +54,7 @@ from penstock.values.interner import Interner
 from penstock.values.wiring import Wiring, wire
 
 if TYPE_CHECKING:
-    from penstock.engine.rationing.overload_control import OverloadControl
+    from penstock.engine.overload.overload_control import OverloadControl
     from penstock.planning.statistics import Statistics
 
 
@@ -80,7 +80,7 @@ class Engine:
 
     ``overload`` is what happens with too little CPU: ``"exact"`` (nothing is skipped), ``"shed"``
     (probes beyond the budget are dropped), ``"defer"`` (they are made up for later), or an
-    :class:`~penstock.engine.rationing.overload.Overload`; the budget is that of
+    :class:`~penstock.engine.overload.overload.Overload`; the budget is that of
     ``limits``, or a core. ``join`` is ``"hash"``, or ``"nested-loops"`` as in the papers'
     experiments.
 
@@ -196,7 +196,7 @@ class Engine:
         idle = option.policy == "exact" and not option.has_budget and not freshness.asked
         if idle or isinstance(self._plan.root, Leaf):
             return None
-        from penstock.engine.rationing.overload_control import OverloadControl
+        from penstock.engine.overload.overload_control import OverloadControl
 
         return OverloadControl(self.query, option, self._trees[0], freshness)
 

@@ -10,8 +10,8 @@ from typing import Any, get_args
 
 from penstock.engine.feedback.feedback import Feedback
 from penstock.engine.join.join_step import Algorithm
+from penstock.engine.overload.overload import EXACT, Overload
 from penstock.engine.push.lateness import POLICIES, WatermarkPolicy
-from penstock.engine.rationing.overload import EXACT, Overload
 from penstock.errors import OptionError
 from penstock.planning.limits import Limits
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from penstock.engine.engine import Engine
 from penstock.engine.feedback.feedback import Detection, Feedback
-from penstock.engine.rationing.overload import Overload
+from penstock.engine.overload.overload import Overload
 from penstock.errors import InputError
 from penstock.kernels.compilation import announce_compilation, compilations
 from penstock.query.parse import parse

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
 from penstock.cells.delivery import Delivery
 from penstock.cells.packing import NO_NEWS
-from penstock.engine.rationing.overload import Overload
+from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError
 from penstock.spark import engine_cache
 from penstock.spark.cell import CellSettings

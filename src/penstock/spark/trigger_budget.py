@@ -4,7 +4,7 @@ A policy without limits of its own is given a part of the trigger interval as wa
 the rest is for reading, shuffling and committing, and a query whose batches end within the interval
 is one that does not fall behind. Where more cells than cores share the work they take turns, and
 the time is divided. The engine turns it into probes by what these cost it
-(:mod:`penstock.engine.rationing.probe_cost`), with what it takes to write the rows down and to hand
+(:mod:`penstock.engine.overload.probe_cost`), with what it takes to write the rows down and to hand
 the results to Spark, which the cell measures. Wall time, since it is the batch that must end in
 time: who else is using the machine makes no difference to that.
 
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from penstock.engine.rationing.overload import Overload
+from penstock.engine.overload.overload import Overload
 from penstock.job import Job
 
 SHARE = 0.5

@@ -9,6 +9,7 @@ import pytest
 
 import penstock
 from penstock.engine.migration.change_of_plan import STRATEGIES
+from penstock.engine.migration.parallel_track import Elders
 from penstock.testing.compare import assert_same_rows
 from penstock.testing.oracle import Oracle
 
@@ -124,7 +125,7 @@ def test_the_old_plan_is_discarded_when_the_old_tuples_have_died() -> None:
     assert older_plans(run.engine) == [OLD]
     run.push(50, R=1, S=1, T=1, U=1)
     elders = run.engine._trees[0].elders
-    assert elders is not None
+    assert isinstance(elders, Elders)
     assert elders.duplicates == 1  # The four of second 50 are a result of both plans.
     run.push(61, R=1, S=1, T=1, U=1)
     run.push(62, U=2)

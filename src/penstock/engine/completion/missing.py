@@ -56,13 +56,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.completion.asked_values import AskedValues
-from penstock.engine.completion.old_rows import Arriving, OldRows, old_rows_of
+from penstock.engine.completion.old_rows import OldRows, old_rows_of
 from penstock.engine.join.join_order import probe_order
 from penstock.engine.join.join_step import Algorithm, Input, JoinStep
 from penstock.engine.state.bookmark import Bookmark
 from penstock.engine.state.clock import END, START
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
+from penstock.engine.state.incomplete import Consumer
 from penstock.engine.state.leaf_window import LeafWindow, date
 from penstock.engine.state.row_bits import Bytes
 from penstock.engine.state.rows import HashIndex, probe_keys
@@ -101,7 +102,7 @@ class Missing:
         self.state = state
         self.completed = 0
         """Combinations made since the transition."""
-        self.above: Arriving | None = None
+        self.above: Consumer | None = None
         """Who has to know of them."""
         self._leaves = {alias: leaves[alias] for alias in state.streams}
         self._sources = inputs

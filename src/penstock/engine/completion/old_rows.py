@@ -14,17 +14,14 @@ When rows are packed and get new numbers, what is known of them is carried over.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.join.join_step import Input
+from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.row_bits import Bytes, RowBits
-
-if TYPE_CHECKING:
-    from penstock.engine.join.join_step import Input
-    from penstock.engine.state.composite_state import CompositeState
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]

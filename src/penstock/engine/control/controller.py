@@ -26,19 +26,21 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.engine.control.plan_event import Action, PlanEvent
 from penstock.engine.control.step_watch import StepWatch
+from penstock.engine.options import Options
+from penstock.engine.tree.join_tree import JoinTree
 from penstock.errors import PenstockError
 from penstock.plan.notation import write
 from penstock.plan.plan import Plan
 from penstock.planning.limits import Limits
+from penstock.query.join_graph import JoinGraph
 
 if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
     from penstock.planning.adaptation import Decision, Memory
     from penstock.planning.statistics import Statistics
     from penstock.planning.unit_costs import UnitCosts
@@ -69,6 +71,54 @@ _KEPT_EVENTS = 256
 _PLANNING = {2: 1e-3, 3: 1e-3, 4: 2e-3, 5: 6e-3, 6: 20e-3, 7: 70e-3}
 _PLANNING_MORE = 50e-3
 """CPU seconds of a planner, about, by the number of streams."""
+
+
+class Controlled(Protocol):
+    """The engine, as far as a controller has to do with it."""
+
+    query: JoinGraph
+    options: Options
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that runs, or is going to."""
+
+    @property
+    def plan_with_orders(self) -> Plan:
+        """The plan, with the probe orders that its mjoins have."""
+
+    @property
+    def trees(self) -> Sequence[JoinTree]:
+        """The running tree of each block."""
+
+    @property
+    def seconds(self) -> float:
+        """Event time since the first row, in seconds."""
+
+    @property
+    def rows(self) -> int:
+        """Rows taken in since the start."""
+
+    @property
+    def pushes(self) -> int:
+        """Pushes since the start."""
+
+    @property
+    def stream_count(self) -> int:
+        """Streams of the largest block of the query."""
+
+    @property
+    def has_seen_all(self) -> bool:
+        """Whether every window has a row."""
+
+    def sweep(self) -> None:
+        """Let go of what has passed."""
+
+    def statistics(self, pushes: float = 0.0, brief: bool = False) -> Statistics:
+        """What was observed of the streams."""
+
+    def change_plan(self, plan: str) -> None:
+        """Migrate, without a note in the books."""
 
 
 class Controller:
@@ -116,7 +166,7 @@ class Controller:
 
     # -- the books ---------------------------------------------------------------------------
 
-    def note(self, engine: Engine, action: Action, before: Plan, reason: str = "") -> None:
+    def note(self, engine: Controlled, action: Action, before: Plan, reason: str = "") -> None:
         """Somebody else has decided about the plan."""
         event = PlanEvent(
             action,
@@ -196,7 +246,7 @@ class Controller:
 
     # -- looking -----------------------------------------------------------------------------
 
-    def after_push(self, engine: Engine, rows: int) -> None:
+    def after_push(self, engine: Controlled, rows: int) -> None:
         """``rows`` were pushed; look, if it is time to."""
         if not self.is_on:
             return
@@ -223,7 +273,7 @@ class Controller:
             return
         self._carry_out(engine, decision)
 
-    def _is_due(self, engine: Engine) -> bool:
+    def _is_due(self, engine: Controlled) -> bool:
         """Glance at the counts: whether it is time to look."""
         work, changed, excess = self._watch.glance(engine.trees, self._rows)
         work += self._pushes * engine.stream_count * PUSH
@@ -251,7 +301,7 @@ class Controller:
             and engine.has_seen_all
         )
 
-    def _look(self, engine: Engine) -> Decision:
+    def _look(self, engine: Controlled) -> Decision:
         # Planners take their time to load, and a start must be quick.
         from penstock.planning.adaptation import NOT_YET, Memory, longest_window, look
         from penstock.planning.calibrated import calibrated_costs
@@ -291,7 +341,7 @@ class Controller:
             self._follow_up = math.inf
         return decision
 
-    def _carry_out(self, engine: Engine, decision: Decision) -> None:
+    def _carry_out(self, engine: Controlled, decision: Decision) -> None:
         before = write(engine.plan)
         if decision.action == "migrate":
             engine.change_plan(decision.rival)

@@ -31,12 +31,11 @@ above makes this circle impossible; :func:`may_wait_for` is the whole rule.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.feedback.guard import Guard
+from penstock.engine.feedback.guard import Guard, User
 from penstock.engine.feedback.waiting import Waiting
 from penstock.engine.join.join_operator import JoinOperator
 from penstock.engine.join.join_step import Input
@@ -48,13 +47,6 @@ from penstock.values.wiring import Wiring
 
 Int64s = NDArray[np.int64]
 Ids = Mapping[str, Int64s]
-
-
-class User(Protocol):
-    """Somebody who reads the input that an edge feeds."""
-
-    def retarget(self, target: Input) -> None:
-        """It is kept elsewhere from now on."""
 
 
 class Edge:

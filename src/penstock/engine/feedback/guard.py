@@ -21,7 +21,7 @@ Which guards there may be is argued in :mod:`penstock.engine.feedback.edge`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +32,12 @@ from penstock.engine.feedback.waiting import Waiting
 from penstock.engine.feedback.waiting_in_window import WaitingInWindow, can_wait_in
 from penstock.engine.join.join_step import Input
 from penstock.engine.state.composite_state import key_values
-from penstock.engine.state.composites import NOTHING
+from penstock.engine.state.composites import NOTHING, Composites
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.rows import HashIndex, exists
 from penstock.kernels import demand, ring
 from penstock.plan.stream_set import StreamSet
 from penstock.values.wiring import KeyColumn
-
-if TYPE_CHECKING:
-    from penstock.engine.feedback.edge import Edge
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -49,13 +46,40 @@ Ids = Mapping[str, Int64s]
 TESTED, SLEPT, WOKEN, DROPPED = range(4)
 
 
+class User(Protocol):
+    """A reader of the input that an edge feeds."""
+
+    def retarget(self, target: Input) -> None:
+        """The input is kept in ``target`` from now on."""
+
+
+class Opposite(Protocol):
+    """The edge that feeds the input in which rows look for a partner."""
+
+    streams: StreamSet
+    input: Input
+    users: list[User]
+    delta: Composites | None
+    """Rows that were let in by the push at hand."""
+    is_guarded: bool
+    """Whether rows may wait before they are let in."""
+
+    @property
+    def admitted(self) -> int:
+        """Rows that were let in since the start."""
+
+    @property
+    def is_static(self) -> bool:
+        """Whether no row will ever be added."""
+
+
 class Guard:
     """Rows of ``source`` wait for a partner in the input that ``opposite`` feeds."""
 
     def __init__(
         self,
         source: Input,
-        opposite: Edge,
+        opposite: Opposite,
         consumer: StreamSet,
         keys: tuple[tuple[KeyColumn, KeyColumn], ...],
         leaves: Mapping[str, LeafWindow],

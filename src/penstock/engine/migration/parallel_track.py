@@ -30,17 +30,14 @@ that lacks the old rows cannot say that somebody has no partner.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites, concatenate
 from penstock.engine.state.leaf_window import LeafWindow
-
-if TYPE_CHECKING:
-    from penstock.engine.state.composite_state import CompositeState
-    from penstock.engine.tree.join_tree import JoinTree, Marks
+from penstock.engine.tree.join_tree import JoinTree, Marks
 
 Int64s = NDArray[np.int64]
 

@@ -1,1 +1,1 @@
-"""Probes under a budget, owed probes, freshness, estimates of loss."""
+"""Which probes are made when not all may be: draws, ranks, and owed probes."""

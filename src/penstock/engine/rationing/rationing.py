@@ -15,10 +15,9 @@ anything new. Rows that wait for demand need no care: to a guard
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +32,6 @@ from penstock.engine.state.leaf_window import LeafWindow, date
 from penstock.overload.missed_results import Stratum
 from penstock.overload.probe_choice import Choice, choose_random, choose_ranked
 from penstock.plan.stream_set import StreamSet
-
-if TYPE_CHECKING:
-    from penstock.engine.tree.join_tree import JoinTree
 
 Int64s = NDArray[np.int64]
 Deadlines = Callable[[Mapping[str, Int64s]], Int64s]
@@ -212,15 +208,19 @@ class Rationing:
                 forgotten[edge.streams] = before - self.debt.by_input.get(edge.streams, 0)
         return forgotten
 
-    def follow(self, tree: JoinTree) -> None:
-        """Between pushes: know the inputs by whatever numbers their rows get."""
+    def follow(self, inputs: Iterable[tuple[Edge, JoinOperator, int]]) -> None:
+        """Between pushes: know the inputs by whatever numbers their rows get.
+
+        Of each input: its edge, the join that it feeds, and its place there.
+        """
         if bool(self.debt) != self.debt.is_watching:
-            for edge, _, _ in tree.inputs():
+            known = list(inputs)
+            for edge, _, _ in known:
                 edge.input.rows.forget_earlier()
             self.debt.watch(
                 {
                     edge.streams: (edge.input.rows, consumer.streams, position)
-                    for edge, consumer, position in tree.inputs()
+                    for edge, consumer, position in known
                 }
             )
 

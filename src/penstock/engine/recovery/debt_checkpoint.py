@@ -111,7 +111,7 @@ def load_tree(engine: Engine, header: Mapping[str, Any], tables: Iterator[pa.Tab
         origin = tree.edges[each["input"]].streams
         tree.rationing.debt.owe(origin, Owed(rows, births, deadlines, tuple(each["bounds"])))
         start = stop
-    tree.rationing.follow(tree)
+    tree.rationing.follow(tree.inputs())
 
 
 def _contents(edge: Edge) -> Iterator[tuple[str, Mapping[str, Int64s]]]:

@@ -10,13 +10,13 @@ waits for the oldest, and when many are dead the rest is packed together.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.state.compiled_state import CompiledState
 from penstock.engine.state.composites import Composites
+from penstock.engine.state.incomplete import Incomplete
 from penstock.engine.state.indexed_rows import IndexedRows
 from penstock.engine.state.leaf_window import LeafWindow, Lull, date
 from penstock.engine.state.page_by_page import clear_in_pieces
@@ -25,9 +25,6 @@ from penstock.engine.state.spare_memory import SpareMemory
 from penstock.kernels import pairs, ring
 from penstock.plan.stream_set import StreamSet
 from penstock.values.wiring import KeyColumn
-
-if TYPE_CHECKING:
-    from penstock.engine.completion.missing import Missing
 
 Int64s = NDArray[np.int64]
 
@@ -45,7 +42,7 @@ class CompositeState(IndexedRows):
 
     def __init__(self, streams: StreamSet, leaves: Mapping[str, LeafWindow]) -> None:
         self.streams = streams
-        self.missing: Missing | None = None
+        self.missing: Incomplete | None = None
         """What is not there since a change of plan."""
         super().__init__(Rows(dated=False))
         self._leaves = {alias: leaf for alias, leaf in leaves.items() if alias in streams}

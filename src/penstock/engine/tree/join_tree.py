@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from penstock.engine.feedback.guard import Guard
 from penstock.engine.join.join_operator import JoinOperator
 from penstock.engine.join.join_step import Algorithm, JoinStep
 from penstock.engine.join.stopwatch import Stopwatch
+from penstock.engine.rationing.rationing import Rationing
 from penstock.engine.state.arrival import Arrival
 from penstock.engine.state.bookmark import Bookmark
 from penstock.engine.state.clock import END, START
@@ -37,10 +38,6 @@ from penstock.plan.plan import Join, Leaf, Node
 from penstock.plan.stream_set import StreamSet
 from penstock.values.wiring import Wiring
 
-if TYPE_CHECKING:
-    from penstock.engine.migration.parallel_track import Elders
-    from penstock.engine.rationing.rationing import Rationing
-
 Int64s = NDArray[np.int64]
 
 _WORTH_HIDING = 1024
@@ -49,6 +46,42 @@ _PER_ROW = 2
 """Old rows and combinations that are completed beside pushes, at least, and for each row pushed."""
 
 Marks = tuple[list[int], list[int], int, list[Any]]
+
+
+class OlderTracks(Protocol):
+    """Plans from before that run beside a tree until they have nothing left to say."""
+
+    tracks: list[JoinTree]
+    """The oldest first."""
+
+    @property
+    def oldest(self) -> JoinTree:
+        """The track that sees everything."""
+
+    @property
+    def kept(self) -> list[CompositeState]:
+        """The states of all these tracks."""
+
+    def begin_slice(self, first: int, last: int, count: int, watermark: int) -> None:
+        """As for a tree: what comes next."""
+
+    def process(self, newest: JoinTree, deltas: Mapping[str, Composites]) -> Composites:
+        """The results of ``deltas`` from all tracks and ``newest``, each once."""
+
+    def marks(self) -> list[Marks]:
+        """Where the states of each track end now."""
+
+    def undo(self, marks: list[Marks]) -> None:
+        """Go back to ``marks``."""
+
+    def commit(self, newest: JoinTree) -> bool:
+        """The push is done; whether ``newest`` is alone now."""
+
+    def renumber(self, newest: JoinTree, alias: str, mapping: Int64s, first: int) -> None:
+        """Rows of ``alias`` have new numbers, in the same order."""
+
+    def dispose(self) -> None:
+        """Another plan takes over from all of them."""
 
 
 class JoinTree:
@@ -75,7 +108,7 @@ class JoinTree:
         self._compiles = compiles
         self.root = root
         self.since = dict(since or {})
-        self.elders: Elders | None = None
+        self.elders: OlderTracks | None = None
         """Older plans that run beside this one."""
         self._is_first = carried is None
         self._carried = {} if carried is None else carried
@@ -305,11 +338,13 @@ class JoinTree:
                 continue
             sources = [child.source for child in edge.children]
             if all(len(each.rows) or each.missing is not None for each in sources):
-                state.missing = state.missing or self._missing_of(edge, state)
-                state.missing.note_old_rows(
+                missing = state.missing
+                if not isinstance(missing, Missing):
+                    missing = state.missing = self._missing_of(edge, state)
+                missing.note_old_rows(
                     self._bounds, [self._memory.get(id(child)) for child in edge.children]
                 )
-                self.missing.append(state.missing)
+                self.missing.append(missing)
             elif state.missing is not None:
                 state.missing.dispose()
                 state.missing = state.rows.spare = None

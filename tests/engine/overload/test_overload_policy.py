@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.rationing.overload import Overload
-from penstock.engine.rationing.probe_budget import ProbeBudget
-from penstock.engine.rationing.probe_cost import ProbeCost
+from penstock.engine.overload.overload import Overload
+from penstock.engine.overload.probe_budget import ProbeBudget
+from penstock.engine.overload.probe_cost import ProbeCost
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("k", pa.int64())])
 SCHEMAS = dict.fromkeys("ABC", SCHEMA)

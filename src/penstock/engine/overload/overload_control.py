@@ -35,12 +35,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.rationing.freshness import Freshness
-from penstock.engine.rationing.half_way_counts import HalfWayCounts
-from penstock.engine.rationing.loss_estimate import LossEstimate
-from penstock.engine.rationing.overload import Overload
-from penstock.engine.rationing.probe_budget import Grant, ProbeBudget
-from penstock.engine.rationing.probe_cost import ProbeCost
+from penstock.engine.overload.freshness import Freshness
+from penstock.engine.overload.half_way_counts import HalfWayCounts
+from penstock.engine.overload.loss_estimate import LossEstimate
+from penstock.engine.overload.overload import Overload
+from penstock.engine.overload.probe_budget import Grant, ProbeBudget
+from penstock.engine.overload.probe_cost import ProbeCost
 from penstock.engine.rationing.probe_ranking import Correlated, Newest
 from penstock.engine.rationing.rationing import Rationing
 from penstock.engine.state.clock import END, START
@@ -407,7 +407,7 @@ class OverloadControl:
         used, _ = self._counts.take()
         self._staged["probes"] += used
         self._totals = self._staged
-        rationing.follow(self._tree)
+        rationing.follow(self._tree.inputs())
         return fresh
 
     def undo(self) -> None:
@@ -438,7 +438,7 @@ class OverloadControl:
                     there = made[join]
                     self.loss = self.loss.thinned(join, there, self._counts.expected(join))
         if rationing is not None:
-            rationing.follow(self._tree)
+            rationing.follow(self._tree.inputs())
         self._unseen += used
         if self._unseen >= self._patience:
             self._unseen, self._patience = 0, min(2 * self._patience, _LOOK)

@@ -5,7 +5,7 @@ probes than it was allowed (what a probe finds is known only afterwards) leaves 
 later pushes make good.
 
 Where the budget is time, what a push takes is measured in parts: storing and probing
-(:mod:`penstock.engine.rationing.probe_cost`), and what rows and results take afterwards, in the
+(:mod:`penstock.engine.overload.probe_cost`), and what rows and results take afterwards, in the
 engine and in a host that hands them on (:meth:`ProbeBudget.note_after`). A budget of time per push
 has an end by the clock, and who works in slices can ask how much still fits
 (:meth:`ProbeBudget.fitting`).
@@ -22,9 +22,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from penstock.engine.rationing.fitted_line import FittedLine
-from penstock.engine.rationing.overload import Overload
-from penstock.engine.rationing.probe_cost import ProbeCost
+from penstock.engine.overload.fitted_line import FittedLine
+from penstock.engine.overload.overload import Overload
+from penstock.engine.overload.probe_cost import ProbeCost
 
 Now = Callable[[], float]
 Part = Literal["output", "host rows", "host results"]

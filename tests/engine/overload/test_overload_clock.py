@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.rationing.fitted_line import FittedLine
-from penstock.engine.rationing.overload import Overload
-from penstock.engine.rationing.probe_budget import ProbeBudget
-from penstock.engine.rationing.probe_cost import ProbeCost
+from penstock.engine.overload.fitted_line import FittedLine
+from penstock.engine.overload.overload import Overload
+from penstock.engine.overload.probe_budget import ProbeBudget
+from penstock.engine.overload.probe_cost import ProbeCost
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("k", pa.int64())])
 PLANS = ["((A B) C)", "(A B C)"]

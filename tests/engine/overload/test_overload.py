@@ -24,8 +24,8 @@ from test_exactness import fail_sometimes, migrate, restart, wander
 import penstock
 from penstock.engine.feedback import feedback_policy
 from penstock.engine.feedback.feedback import Feedback
-from penstock.engine.rationing import overload_control
-from penstock.engine.rationing.overload import Overload
+from penstock.engine.overload import overload_control
+from penstock.engine.overload.overload import Overload
 from penstock.engine.rationing.rationing import Rationing
 from penstock.engine.state import arrival, earlier_heads
 from penstock.engine.state.rows import Rows

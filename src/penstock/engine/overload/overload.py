@@ -10,7 +10,7 @@ The budget is a number of probes, given by one of three clocks. ``probes``: per 
 (on the arrival line: per arrival). ``cpu``: a share of a core, that is CPU seconds per second of
 wall time since the push before. ``seconds``: of wall time per push, for hosts with a trigger
 interval. Seconds become probes through the cost of a probe as measured
-(:mod:`penstock.engine.rationing.probe_cost`). A host may also give the probes of each push itself.
+(:mod:`penstock.engine.overload.probe_cost`). A host may also give the probes of each push itself.
 """
 
 from __future__ import annotations
