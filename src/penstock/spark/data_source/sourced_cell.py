@@ -25,7 +25,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.engine.control.plan_event import PlanEvent
-from penstock.engine.rationing.overload import Overload
+from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError, InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Note, Position
 from penstock.spark.cell import Cell
