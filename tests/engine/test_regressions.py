@@ -13,7 +13,7 @@ import penstock
 from penstock.engine.metrics import Counters
 from penstock.engine.state import rows as rows_module
 from penstock.engine.state import spare_memory
-from penstock.engine.state.payload import Payload
+from penstock.engine.state.payload import ChunkColumn
 from penstock.errors import PenstockError
 from penstock.values.arrow_chunks import ArrowChunks
 
@@ -144,7 +144,7 @@ def test_a_payload_that_cannot_be_stored_is_taken_back(
 ) -> None:
     """Rows enter the indexes before the payload is stored and ``head`` moves.
 
-    Payload.append can fail (Arrow: dictionaries, more than 2 GB of text). Then truncate removes
+    ChunkColumn.append can fail (Arrow: dictionaries, more than 2 GB of text). Then truncate removes
     nothing, heads of chains lead to rows that are not there, and the next rows of these buckets
     lose the older ones: answers are silently wrong.
     """
@@ -152,7 +152,7 @@ def test_a_payload_that_cannot_be_stored_is_taken_back(
     for each in (running, reference):
         each.push({"A": batch(range(3), 0)})
     with monkeypatch.context() as patch:
-        patch.setattr(Payload, "append", _interrupted)
+        patch.setattr(ChunkColumn, "append", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             running.push({"A": batch(range(3), 1)})
     for each in (running, reference):

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 
 _NOTHING_SEEN: Mapping[str, int] = {}
+_SPARE_VALUES = 1024
+"""Values that an interner may have beside two for each row: to sweep takes a look at all."""
 
 
 class Engine:
@@ -178,6 +180,9 @@ class Engine:
         """Why no push can be compiled; empty if it can."""
         if not self._never_whole:
             self._whole = WholePush(self._intake, self._leaves[0])
+            self._never_whole = self._whole.why_never
+            if self._never_whole:
+                self._whole = None
 
     def _why_never_whole(self) -> str:
         """The reason why no push of this engine can be compiled, if there is one."""
@@ -753,7 +758,7 @@ class Engine:
             return "results of a change of plan"
         if not tree.is_written_down and tree.in_one_call() is None:
             return tree.why_not_in_one_call
-        why = whole.look(batches, self._clock.late)
+        why = whole.look(batches, self._clock)
         if why:
             return why
         newest = whole.newest(self._newest)
@@ -777,14 +782,21 @@ class Engine:
         self._broken = True
         self._output.commit(clock.watermark)
         tree.commit()
-        self._started = True
+        self._started = self._started or whole.has_rows
         self._latest = whole.rows
         self._counters.count_rows(whole.seen, table.num_rows)
+        if whole.late or whole.without_time:
+            self._counters.count_set_aside(whole.late, whole.without_time)
         if whole.has_let_go:
             tree.note_expired(passed)
+            whole.drop_passed()
             self._unswept = 0
         self._conclude(clock, newest, whole.first, whole.rows)
-        if compiled.needs_care if whole.has_let_go else self._is_time_to_let_go:
+        if (
+            not whole.rows
+            or (compiled.needs_care if whole.has_let_go else self._is_time_to_let_go)
+            or (self._interners[0] and self._has_many_values)
+        ):
             self._let_go()
         return table
 
@@ -809,6 +821,12 @@ class Engine:
     @property
     def _is_time_to_let_go(self) -> bool:
         return self._unswept > self._patience or self._clock.watermark > self._look_at
+
+    @property
+    def _has_many_values(self) -> bool:
+        """Whether an interner of the first block has more values than windows can have by far."""
+        living = sum([len(leaf.rows) for leaf in self._leaves[0].values()])
+        return any(len(each) > 2 * living + _SPARE_VALUES for each in self._interners[0].values())
 
     @property
     def _passed(self) -> int:
@@ -900,7 +918,7 @@ class Engine:
     def _sweep(self, interner: Interner, tree: JoinTree, wiring: Wiring, number: int) -> None:
         members = wiring.classes[number]
         living = sum(len(tree.leaves[m.stream].rows) for m in members)
-        if len(interner) <= 2 * living + 1024:
+        if len(interner) <= 2 * living + _SPARE_VALUES:
             return
         held = []
         for member in members:

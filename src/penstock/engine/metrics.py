@@ -35,7 +35,11 @@ class Counters:
     def count(self, taken: Batches, results: int) -> None:
         """A push is done."""
         self.count_rows(taken.seen, results)
-        for counts, new in ((self.late, taken.late), (self.null_time, taken.null_time)):
+        self.count_set_aside(taken.late, taken.null_time)
+
+    def count_set_aside(self, late: Mapping[str, int], null_time: Mapping[str, int]) -> None:
+        """Rows of a push that were late or had no time."""
+        for counts, new in ((self.late, late), (self.null_time, null_time)):
             for source, number in new.items():
                 counts[source] += number
 

@@ -1,10 +1,21 @@
-"""Arrow's C data interface, read in place: where the columns of a record batch lie.
+"""Arrow's C data interface, read in place: where the columns of a record batch lie, which of its
+values are NULL, and which of its rows are taken in, in which order.
 
 The layout of ``struct ArrowArray`` is fixed for good (Arrow's specification, *The Arrow C data
 interface*): ten words, namely length, null count, offset, number of buffers, number of children,
 buffers, children, dictionary, release callback and private data. A record batch is a struct array
 with one child per column. Buffer 0 of a column of fixed width marks its NULLs, and is absent where
 there can be none; buffer 1 holds the values.
+
+A *source* is a row in each of several tables: ``facts`` (the numbers named below), ``positions``
+and ``widths`` of its columns (a negative position: the column lies elsewhere, and it is known
+where), and what is found: the address of the values of each column, the address of its validity (0
+if no value is NULL), and the offset of the validity in bits (:data:`IN_BYTES`: it has a byte for
+each value instead).
+
+Rows without an event time and rows that are late are left out and counted, and rows that are out of
+order are put in order, equal times as they come. Mostly there is nothing of that kind, and the rows
+are taken as they lie (``CHOSEN`` is negative).
 """
 
 from __future__ import annotations
@@ -13,62 +24,148 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from penstock.kernels.pointer import call, int64s
+from penstock.kernels.pointer import bytes_at, call, int64s
+from penstock.kernels.ring import DIGIT, sort_by_digits, survey
 
 Int64s = NDArray[np.int64]
 
 WORDS = 10
 RELEASE = 8
-_OFFSET, _BUFFERS, _CHILDREN = 2, 5, 6
+_NULLS, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
+
+COLUMNS, TIME, TICKS, FARTHEST, EARLIEST, COUNT, PLACES, IS_KNOWN = range(8)
+"""Given: the number of columns; which of them are event times, how many ticks one counts, and how
+far from zero it may be; the instant before which rows are late; rows, 0 if there is no batch; the
+address of room for two numbers for each of them; whether all about the source is known, and nothing
+has to be found out."""
+FIRST, LAST, CHOSEN, LATE, WITHOUT_TIME, NULLS = range(8, 14)
+"""Found: the first and the last event time of the rows that are taken in, in ticks; how many these
+are, in ``PLACES`` (negative: all as they lie); rows that are late or have no time; a bit for each
+column that has a NULL."""
+FACTS = 14
+MOST_COLUMNS = 63
+"""Columns of a source for which there are bits."""
+IN_BYTES = -1
+
+READY, ODD, TOO_FAR = range(3)
+"""All is found; a column is not laid out as Arrow has it; an event time is out of reach."""
 
 
 @njit(cache=True)
-def look(
+def is_valid(address: int, offset: int, i: int) -> bool:
+    """Whether value ``i`` is not NULL, by the validity at ``address``, which is not 0."""
+    if offset < 0:
+        return bool(bytes_at(address + i, 1)[0] != 0)
+    bit = offset + i
+    return bool((bytes_at(address + (bit >> 3), 1)[0] >> (bit & 7)) & 1)
+
+
+@njit(cache=True)
+def has_null(address: int, offset: int, count: int) -> bool:
+    """Whether one of ``count`` bits from ``offset`` on is not set."""
+    bits = bytes_at(address, (offset + count + 7) >> 3)
+    i, end = offset, offset + count
+    while i < end and i & 7:
+        if not (bits[i >> 3] >> (i & 7)) & 1:
+            return True
+        i += 1
+    while i + 8 <= end:
+        if bits[i >> 3] != 255:
+            return True
+        i += 8
+    while i < end:
+        if not (bits[i >> 3] >> (i & 7)) & 1:
+            return True
+        i += 1
+    return False
+
+
+@njit(cache=True)
+def _locate(
     array: Int64s,
     positions: Int64s,
     widths: Int64s,
-    time: int,
-    ticks: int,
-    farthest: int,
-    earliest: int,
     count: int,
-    out: Int64s,
-) -> bool:
-    """Where the columns at ``positions`` lie, ``widths`` bytes a value: ``out``.
-
-    Number ``time`` of them are event times, ``count`` of them, in ``ticks``. False if a column may
-    have NULLs or lies at an odd address, if the times are not in order, or one of them is too far
-    away or before ``earliest``.
-    """
+    found: Int64s,
+    valid: Int64s,
+    offsets: Int64s,
+) -> int:
+    """Where the columns lie; a bit for each that has a NULL, negative if one lies oddly."""
+    nulls = np.int64(0)
     children = int64s(array[_CHILDREN], 1 + positions.max())
     for i in range(positions.shape[0]):
-        column = int64s(children[positions[i]], WORDS)
-        buffers = int64s(column[_BUFFERS], 2)
-        out[i] = buffers[1] + widths[i] * column[_OFFSET]
-        if buffers[0] != 0 or out[i] % widths[i] != 0:
-            return False
-    times = int64s(out[time], count)
-    last = times[0]
-    if last < -farthest or last * ticks < earliest:
-        return False
-    rising = True
-    for i in range(count):
-        instant = times[np.uint64(i)]
-        rising &= instant >= last
-        last = instant
-    return rising and last <= farthest
+        if positions[i] >= 0:
+            column = int64s(children[positions[i]], WORDS)
+            buffers, offset = int64s(column[_BUFFERS], 2), column[_OFFSET]
+            found[i] = buffers[1] + widths[i] * offset
+            if buffers[1] == 0 or found[i] % widths[i] != 0:
+                return -1
+            valid[i] = 0
+            if buffers[0] and column[_NULLS] and has_null(buffers[0], offset, count):
+                valid[i], offsets[i] = buffers[0], offset
+        nulls |= np.int64(valid[i] != 0) << i
+    return int(nulls)
 
 
 @njit(cache=True)
-def births_of(address: int, ticks: int, births: Int64s) -> None:
-    """Fill ``births`` with the event times from ``address`` on, which count ``ticks``."""
-    times = int64s(address, births.shape[0])
-    for i in range(births.shape[0]):
-        births[np.uint64(i)] = times[np.uint64(i)] * ticks
+def _put_in_order(times: Int64s, places: NDArray[np.int64], count: int) -> None:
+    """Put the first row of ``places``, ``count`` rows, in the order of their times."""
+    own = np.empty(count, np.int64)
+    for i in range(count):
+        own[np.uint64(i)] = times[np.uint64(places[0, np.uint64(i)])]
+    lowest, highest, rising = survey(own)
+    if rising:
+        return
+    apart = highest - lowest
+    bits = 0
+    while bits < 63 and apart >> bits:
+        bits += 1
+    if bits <= 4 * DIGIT:
+        passes = -(-bits // DIGIT)
+        order = np.empty((2, count), np.int64)
+        sort_by_digits(own, lowest, -(-bits // passes), passes, order)
+        by_time = order[passes % 2]
+    else:
+        by_time = np.argsort(own, kind="mergesort")
+    for i in range(count):
+        places[1, np.uint64(i)] = places[0, np.uint64(by_time[np.uint64(i)])]
+    places[0, :count] = places[1, :count]
 
 
-COLUMNS, TIME, TICKS, FARTHEST, COUNT = range(5)
-FACTS = 5
+@njit(cache=True)
+def _choose(fact: Int64s, times: Int64s, valid: int, offset: int) -> int:
+    """Find out which rows are taken in, and in which order."""
+    count, ticks, farthest = fact[COUNT], fact[TICKS], fact[FARTHEST]
+    earliest = fact[EARLIEST]
+    fact[CHOSEN] = -1
+    fact[LATE] = fact[WITHOUT_TIME] = 0
+    if valid == 0:
+        lowest, highest, rising = survey(times)
+        if lowest < -farthest or highest > farthest:
+            return TOO_FAR
+        if rising and lowest * ticks >= earliest:
+            fact[FIRST], fact[LAST] = lowest * ticks, highest * ticks
+            return READY
+    places = int64s(fact[PLACES], 2 * count).reshape((2, count))
+    chosen = np.uint64(0)
+    for i in range(count):
+        if valid != 0 and not is_valid(valid, offset, i):
+            fact[WITHOUT_TIME] += 1
+            continue
+        instant = times[np.uint64(i)]
+        if instant < -farthest or instant > farthest:
+            return TOO_FAR
+        is_late = instant * ticks < earliest
+        fact[LATE] += is_late
+        places[0, chosen] = i
+        chosen += np.uint64(not is_late)
+    number = np.int64(chosen)
+    fact[CHOSEN] = number
+    if number:
+        _put_in_order(times, places, number)
+        fact[FIRST] = times[places[0, 0]] * ticks
+        fact[LAST] = times[places[0, number - 1]] * ticks
+    return READY
 
 
 @njit(cache=True)
@@ -77,34 +174,32 @@ def look_at_all(
     positions: NDArray[np.int64],
     widths: NDArray[np.int64],
     facts: NDArray[np.int64],
-    earliest: int,
-    out: NDArray[np.int64],
-    spans: NDArray[np.int64],
-) -> bool:
-    """:func:`look` at a batch of each source that has one: a row of each table is a source's.
-
-    ``facts`` has the numbers named above; a source with a ``COUNT`` of 0 has no batch. ``spans``
-    gets the first and the last event time, in ticks. In any case the ``arrays`` are released.
-    """
-    plain = True
-    for source in range(arrays.shape[0]):
-        count, columns = facts[source, COUNT], facts[source, COLUMNS]
-        if count == 0:
+    found: NDArray[np.int64],
+    valid: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> int:
+    """Look at a batch of each source that has one. In any case the ``arrays`` are released."""
+    answer = READY
+    for source in range(facts.shape[0]):
+        fact = facts[source]
+        count, columns = fact[COUNT], fact[COLUMNS]
+        if count == 0 or fact[IS_KNOWN]:
             continue
-        time, ticks = facts[source, TIME], facts[source, TICKS]
-        plain = plain and look(
-            arrays[source],
-            positions[source, :columns],
-            widths[source, :columns],
-            time,
-            ticks,
-            facts[source, FARTHEST],
-            earliest,
-            count,
-            out[source],
-        )
+        if answer == READY:
+            fact[NULLS] = _locate(
+                arrays[source],
+                positions[source, :columns],
+                widths[source, :columns],
+                count,
+                found[source],
+                valid[source],
+                offsets[source],
+            )
+            if fact[NULLS] < 0:
+                answer = ODD
+            else:
+                time = fact[TIME]
+                times = int64s(found[source, time], count)
+                answer = _choose(fact, times, valid[source, time], offsets[source, time])
         call(arrays[source, RELEASE], arrays[source].ctypes.data)
-        if plain:
-            times = int64s(out[source, time], count)
-            spans[source, 0], spans[source, 1] = times[0] * ticks, times[count - 1] * ticks
-    return plain
+    return answer

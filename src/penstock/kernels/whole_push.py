@@ -9,7 +9,9 @@ ring and the address of its deaths; the number of states, and of each its ring, 
 columns of ids, and of each column its address and the ring of its window.
 
 ``arrivals`` has a row of numbers for each window, those named below. ``facts`` are those of
-:mod:`~penstock.kernels.arrow_struct`, with a ``COUNT`` of 0 for a source without a batch.
+:mod:`~penstock.kernels.arrow_struct`. A row with a NULL in a key is in no result and is left
+out. If all rows of a batch go in as they lie, their columns are copied from where Arrow has them;
+else they are gathered first.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 
 from penstock.kernels import arrow_struct
 from penstock.kernels.answer import answer
+from penstock.kernels.arrow_struct import is_valid
 from penstock.kernels.cycles import cycles
 from penstock.kernels.lifespan import BEGINNING
 from penstock.kernels.pointer import bytes_at, int64s
@@ -42,16 +45,36 @@ from penstock.kernels.push import (
     run,
 )
 from penstock.kernels.ring import first_alive
-from penstock.kernels.window import COLUMNS, append
+from penstock.kernels.window import COLUMN, COLUMNS, FIRST, append
 
 Int64s = NDArray[np.int64]
 
-CODE, SIZE, RING, LAP, SOURCE, FOUND, PICKS, COPIED, NUMBERS = range(9)
-ARRIVAL = 9
+(
+    CODE,
+    SIZE,
+    RING,
+    LAP,
+    SOURCE,
+    FOUND,
+    VALID,
+    OFFSETS,
+    PICKS,
+    KEYS,
+    COPIED,
+    NUMBERS,
+    SPACE,
+    KEPT,
+    IS_ARRANGED,
+) = range(15)
+ARRIVAL = 15
 """Of the new rows of a window: the table of :mod:`~penstock.kernels.window` and its size;
-the ring; the lap; the number of the source; where the addresses of the columns of the source are,
-and where it says which of these the window has; room for the addresses of these; where the numbers
-of its indexes are."""
+the ring; the lap; the number of the source; where the addresses of the columns of the source, of
+their validity and the offsets of that are; which of these columns the window has (``PICKS``: keys
+first, how many these are follows; a negative number -1 - c is the validity of column c, in bytes);
+room for the addresses of these; where the numbers of its indexes are; the address of working space,
+if it may be needed, for one number more per row than the window has columns, and then for one more
+for each row; where to put which rows of the source were taken in (0: nowhere). ``IS_ARRANGED`` is
+found: whether these are not simply all as they lie."""
 
 
 @njit(cache=True)
@@ -80,6 +103,97 @@ def _let_go(code: Int64s, rings: NDArray[np.int64], end: int, instant: int) -> N
 
 
 @njit(cache=True)
+def _select(each: Int64s, fact: Int64s, valid: Int64s, offsets: Int64s, places: Int64s) -> int:
+    """Fill ``places`` with the rows of the source that have all keys of the window; how many."""
+    count, chosen = fact[arrow_struct.COUNT], fact[arrow_struct.CHOSEN]
+    if chosen >= 0:
+        places[:chosen] = int64s(fact[arrow_struct.PLACES], chosen)
+    else:
+        chosen = count
+        for i in range(count):
+            places[np.uint64(i)] = i
+    picks = int64s(each[PICKS], each[KEYS])
+    for key in range(each[KEYS]):
+        address, offset = valid[picks[key]], offsets[picks[key]]
+        if address == 0:
+            continue
+        kept = np.uint64(0)
+        for i in range(chosen):
+            place = places[np.uint64(i)]
+            places[kept] = place
+            kept += np.uint64(is_valid(address, offset, place))
+        chosen = np.int64(kept)
+    if each[KEPT]:
+        int64s(each[KEPT], chosen)[:] = places[:chosen]
+    return int(chosen)
+
+
+@njit(cache=True)
+def _gather(source: int, width: int, places: Int64s, target: int) -> None:
+    """Copy the values at ``places`` of a column, ``width`` bytes each, to ``target``."""
+    count = places.shape[0]
+    if width == 8:
+        values, out = int64s(source, 1 << 40), int64s(target, count)
+        for i in range(count):
+            out[np.uint64(i)] = values[np.uint64(places[np.uint64(i)])]
+        return
+    parts, bytes_out = bytes_at(source, 1 << 40), bytes_at(target, width * count)
+    for i in range(count):
+        at = width * places[np.uint64(i)]
+        for j in range(width):
+            bytes_out[np.uint64(width * i + j)] = parts[np.uint64(at + j)]
+
+
+@njit(cache=True)
+def _flag(
+    address: int, offset: int, is_arranged: bool, places: Int64s, count: int, target: int
+) -> None:
+    """A byte for each row: whether its value is not NULL."""
+    out = bytes_at(target, count)
+    if address == 0:
+        out[:] = 1
+        return
+    for i in range(count):
+        place = places[np.uint64(i)] if is_arranged else np.int64(i)
+        out[np.uint64(i)] = is_valid(address, offset, place)
+
+
+@njit(cache=True)
+def _arrange(each: Int64s, fact: Int64s, table: Int64s) -> tuple[int, int]:
+    """Find or make the columns of the new rows of a window; how many rows, and their times."""
+    columns, count = table[COLUMNS], fact[arrow_struct.COUNT]
+    width = fact[arrow_struct.COLUMNS]
+    found, valid = int64s(each[FOUND], width), int64s(each[VALID], width)
+    offsets = int64s(each[OFFSETS], width)
+    picks, copied = int64s(each[PICKS], columns), int64s(each[COPIED], columns)
+    is_arranged = fact[arrow_struct.CHOSEN] >= 0
+    for key in range(each[KEYS]):
+        is_arranged |= valid[picks[key]] != 0
+    each[IS_ARRANGED] = is_arranged
+    space = each[SPACE]
+    places = int64s(space, count) if is_arranged else copied
+    number = _select(each, fact, valid, offsets, places) if is_arranged else count
+    places = places[:number]
+    times = found[fact[arrow_struct.TIME]]
+    if is_arranged:
+        space += 8 * count
+        _gather(times, 8, places, space)
+        times = space
+    for column in range(columns):
+        pick = picks[column]
+        space += 8 * count
+        if pick < 0:
+            _flag(valid[-1 - pick], offsets[-1 - pick], is_arranged, places, number, space)
+            copied[column] = space
+        elif is_arranged:
+            _gather(found[pick], table[FIRST + COLUMN * column + 1], places, space)
+            copied[column] = space
+        else:
+            copied[column] = found[pick]
+    return number, times
+
+
+@njit(cache=True)
 def _take_in(
     arrivals: NDArray[np.int64],
     facts: NDArray[np.int64],
@@ -93,24 +207,20 @@ def _take_in(
         before = cycles()
         each = arrivals[i]
         fact = facts[each[SOURCE]]
-        count, ring = fact[arrow_struct.COUNT], each[RING]
-        if count == 0:
+        ring = each[RING]
+        if fact[arrow_struct.COUNT] == 0:
             continue
         table = int64s(each[CODE], each[SIZE])
-        columns = table[COLUMNS]
-        found = int64s(each[FOUND], fact[arrow_struct.COLUMNS])
-        picks, copied = int64s(each[PICKS], columns), int64s(each[COPIED], columns)
-        for column in range(columns):
-            copied[column] = found[picks[column]]
+        count, times = _arrange(each, fact, table)
         head = rings[ring, HEAD]
         wide = append(
             table,
             head,
             rings[ring, TAIL],
-            found[fact[arrow_struct.TIME]],
+            times,
             fact[arrow_struct.TICKS],
             count,
-            copied,
+            int64s(each[COPIED], table[COLUMNS]),
             hashes,
         )
         rings[ring, HEAD] = head + count

@@ -1,7 +1,6 @@
-"""Batches that are taken in by the addresses of their columns, as a whole push or one by one,
-against the general way.
+"""Batches that are taken in by the addresses of their columns, against the reference.
 
-All ways must agree on every answer, count and byte, whatever comes between plain batches: NULLs,
+Both ways must agree on every answer and count, whatever comes between plain batches: NULLs,
 disorder, late rows, chunks, slices, pushes that fail.
 """
 
@@ -19,9 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock
-from penstock.engine.push.intake import Intake
-from penstock.engine.push.plain_batch import PlainBatches, plain_width
-from penstock.engine.push.whole_push import WholePush
 
 PAYLOAD: dict[str, pa.DataType] = {
     "tiny": pa.int8(),
@@ -87,13 +83,18 @@ def pushes(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def run(
-    made: list[dict[str, Any]], plan: str, feedback: Any, lateness: int | None
-) -> tuple[list[list[dict[str, Any]]], dict[str, Any]]:
+    made: list[dict[str, Any]], plan: str, feedback: Any, lateness: int | None, execution: str
+) -> tuple[list[list[str]], dict[str, Any]]:
+    """The answers, and what was counted; results of one push in any order."""
     graph = penstock.parse(QUERY, dict.fromkeys("ABC", SCHEMA), event_time="ts")
-    engine = penstock.Engine(graph, plan=plan, feedback=feedback, lateness=lateness)
-    answers = [engine.push(push).to_pylist() for push in made]
+    engine = penstock.Engine(
+        graph, plan=plan, feedback=feedback, lateness=lateness, execution=execution
+    )
+    answers = [sorted(map(repr, engine.push(push).to_pylist())) for push in made]
     metrics = engine.metrics()
-    return answers, {name: metrics[name] for name in ("rows", "results", "late", "joins", "state")}
+    counted = {name: metrics[name] for name in ("rows", "results", "late", "null_time", "sources")}
+    counted["windows"] = {a: w["rows"] for a, w in metrics["state"]["windows"].items()}
+    return answers, counted
 
 
 def without_times(measured: Mapping[str, Any]) -> str:
@@ -113,33 +114,12 @@ def without_times(measured: Mapping[str, Any]) -> str:
     st.sampled_from(["off", penstock.Feedback(adaptive=False)]),
     st.sampled_from([None, 0, 25]),
 )
-def test_all_ways_give_the_same(
+def test_both_ways_give_the_same(
     made: list[dict[str, Any]], plan: str, feedback: Any, lateness: int | None
 ) -> None:
-    whole = run(made, plan, feedback, lateness)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WholePush, "look", lambda *_: "told so")
-        plain = run(made, plan, feedback, lateness)
-        patch.setattr(Intake, "_plainly", lambda *_: None)
-        general = run(made, plan, feedback, lateness)
-    assert whole[0] == plain[0] == general[0]
-    assert without_times(whole[1]) == without_times(plain[1]) == without_times(general[1])
-
-
-@pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each batch that was looked at was found plain."""
-    seen: list[bool] = []
-    look = PlainBatches.look
-
-    def watched(self: PlainBatches, batch: pa.RecordBatch, earliest: int | None) -> Any:
-        found = look(self, batch, earliest)
-        seen.append(found is not None)
-        return found
-
-    monkeypatch.setattr(PlainBatches, "look", watched)
-    monkeypatch.setattr(WholePush, "look", lambda *_: "told so")
-    return seen
+    compiled = run(made, plan, feedback, lateness, "auto")
+    reference = run(made, plan, feedback, lateness, "reference")
+    assert compiled == reference
 
 
 def two_streams(**options: Any) -> penstock.Engine:
@@ -154,55 +134,63 @@ def keys(values: list[int | None], times: list[int | None]) -> pa.RecordBatch:
     return pa.record_batch({"k": pa.array(values, pa.int64()), "ts": pa.array(times, pa.int64())})
 
 
-def test_what_is_plain(looks: list[bool]) -> None:
+def test_what_the_kernel_sees_to() -> None:
     engine = two_streams(lateness=10)
     engine.push({"A": keys([1, 2], [5, 5])})
     engine.push({"A": pa.Table.from_batches([keys([1, 2], [5, 7])])})
-    assert looks == [True, True]
     engine.push({"A": keys([1, None], [8, 8])})
     engine.push({"A": keys([1, 2], [9, 8])})
-    assert looks[2:] == [False, False]
-    engine.push({"B": keys([1], [100])})
+    engine.push({"B": keys([1, 2], [100, None])})
     engine.push({"A": keys([1], [100])})
     engine.push({"A": keys([1, 1], [50, 100])})  # The first of them is late.
-    assert looks[4:] == [True, True, False]
     engine.push({"A": keys([], [])})
-    assert len(looks) == 7
-    assert engine.metrics()["late"] == 1 or engine.metrics()["late"] == {"A": 1, "B": 0}
+    engine.push({"A": keys([7], [3])})  # All of it.
+    metrics = engine.metrics()
+    assert metrics["execution"] == {"compiled": 9, "reference": 0, "reasons": {}}
+    assert (metrics["late"], metrics["null_time"]) == (2, 1)
+    assert metrics["state"]["windows"]["A"]["rows"] == 9
+    assert engine.push({"B": keys([1], [101])}).num_rows == 6
 
 
 @pytest.mark.parametrize(
     "condition",
-    ["A.k + 1 = B.k + 1", "A.k = B.k AND A.n > 0 AND B.n > 0", "A.s = B.s", "A.n = B.n"],
+    [
+        "A.k + 1 = B.k + 1",
+        "A.k = B.k AND A.n > 0 AND B.n > 0",
+        "A.k = B.k AND A.k = A.n",
+        "A.s = B.s",
+        "A.n = B.n",
+    ],
 )
-def test_computed_filtered_and_encoded_keys_go_the_general_way(
-    condition: str, looks: list[bool]
-) -> None:
+def test_computed_filtered_and_encoded_keys(condition: str) -> None:
     schema = pa.schema(
         [("k", pa.int64()), ("n", pa.int32()), ("s", pa.string()), ("ts", pa.int64())]
     )
     graph = penstock.parse(
-        f"SELECT B.ts AS b FROM A [RANGE 1 SECOND], B [RANGE 1 SECOND] WHERE {condition}",
+        f"SELECT A.s AS s, B.n AS n FROM A [RANGE 1 SECOND], B [RANGE 1 SECOND] WHERE {condition}",
         {"A": schema, "B": schema},
     )
-    engine = penstock.Engine(graph)
-    batch = pa.record_batch({"k": [5], "n": [1], "s": ["x"], "ts": [1]}, schema=schema)
-    engine.push({"A": batch, "B": batch})
-    assert looks == []
+    values = {"k": [5, 1, None, 1], "n": [1, 1, 1, None], "s": ["x", "y", "z", None]}
+    batch = pa.record_batch({**values, "ts": [4, 3, 2, 1]}, schema=schema)
+    answers = []
+    for execution in ("auto", "reference"):
+        engine = penstock.Engine(graph, execution=execution, lateness=5)
+        engine.push({"A": batch})
+        answers.append(engine.push({"B": batch}).sort_by("s").to_pylist())
+        told = engine.metrics()["execution"]
+        assert told[{"auto": "compiled"}.get(execution, execution)] == 2
+    assert answers[0] == answers[1] != []
 
 
-def test_a_large_push_is_cut_into_slices(looks: list[bool]) -> None:
+def test_a_large_push_is_cut_into_slices() -> None:
     count = 100_000
     batch = pa.record_batch({"k": np.arange(count), "ts": np.arange(count) // 100})
     results = two_streams().push({"A": batch, "B": batch})
-    assert looks == [True, True]
     assert results.num_rows == count
     assert results["a"].equals(results["b"])
 
 
-def test_a_failed_push_of_plain_batches_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, looks: list[bool]
-) -> None:
+def test_a_failed_push_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = two_streams(plan="(A B)")
     engine.push({"A": keys([1, 1 << 40], [1, 1]), "B": keys([2], [1])})
     before = without_times(engine.metrics())
@@ -217,7 +205,7 @@ def test_a_failed_push_of_plain_batches_changes_nothing(
             engine.push({"A": keys([2, 2], [2, 2]), "B": keys([1], [2])})
     assert without_times(engine.metrics()) == before
     assert engine.push({"B": keys([1, 1 << 40, 2], [3, 3, 3])}).num_rows == 2
-    assert all(looks)
+    assert engine.metrics()["execution"]["reference"] == 0
 
 
 def test_an_event_time_that_is_too_far_away_is_an_error_as_ever() -> None:
@@ -239,13 +227,3 @@ def test_nothing_of_a_batch_is_kept() -> None:
     gc.collect()
     assert gone() is None
     assert pa.total_allocated_bytes() <= before
-
-
-def test_which_types_are_plain() -> None:
-    assert (
-        plain_width(pa.int64()) == plain_width(pa.timestamp("ns")) == plain_width(pa.float64()) == 8
-    )
-    assert plain_width(pa.int8()) == 1
-    assert plain_width(pa.date32()) == 4
-    for type_ in (pa.bool_(), pa.string(), pa.decimal128(10), pa.list_(pa.int8()), pa.null()):
-        assert plain_width(type_) is None

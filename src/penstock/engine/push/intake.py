@@ -18,8 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.engine.push.plain_batch import PlainBatches, plain_width
-from penstock.engine.state.arrival import PlainColumns, SourceRows
+from penstock.engine.state.arrival import SourceRows
 from penstock.engine.state.clock import Clock
 from penstock.errors import InputError
 from penstock.kernels import ring
@@ -29,6 +28,11 @@ from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 Int64s = NDArray[np.int64]
 Batch: TypeAlias = Any
 """A pyarrow Table or RecordBatch."""
+
+Layout: TypeAlias = list[tuple[str, int, pa.DataType | None]]
+"""Name and position of each column that is read, and the type if it has to be cast."""
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 FARTHEST = 2**62
 """No event time, in ticks, is farther from zero than this."""
@@ -66,9 +70,6 @@ class Reader(Protocol):
     needed: tuple[str, ...]
     """The columns that it reads."""
 
-    is_plain: bool
-    """Whether their addresses will do."""
-
 
 class Intake:
     """Takes in the batches of a query's sources."""
@@ -80,8 +81,7 @@ class Intake:
         self._may_be_late = may_be_late
         self._unit = graph.time_unit
         self._ticks = graph.ticks_per_millisecond
-        self._layouts: dict[str, tuple[pa.Schema, list[tuple[str, int, pa.DataType | None]]]] = {}
-        self._plain: dict[str, tuple[pa.Schema, PlainBatches | None]] = {}
+        self._layouts: dict[str, tuple[pa.Schema, Layout]] = {}
         self._readers: dict[str, list[Reader]] = {}
         for reader in readers:
             self._readers.setdefault(reader.stream.source, []).append(reader)
@@ -105,7 +105,7 @@ class Intake:
             source = self.sources.get(name)
             if source is None:
                 raise self._unknown(name)
-            found[name] = (source, _as_batch(name, batch))
+            found[name] = (source, as_batch(name, batch))
         ordered = [found[name] for name in self.sources if name in found]
         for source, batch in ordered:
             taken.seen[source.name] = len(batch)
@@ -118,16 +118,15 @@ class Intake:
             self._by_arrival(ordered, place, taken)
         else:
             for source, batch in ordered:
-                late = clock.late if source.name in self._may_be_late else clock.watermark
-                self._by_event_time(source, batch, late, taken)
+                self.by_event_time(source, batch, self.late_before(source, clock), taken)
         return taken
 
-    def _by_event_time(self, source: Source, batch: Batch, watermark: int, taken: Batches) -> None:
-        plain = self._plainly(source, batch, watermark)
-        if plain is not None:
-            taken.newest[source.name] = plain.births.item(-1)
-            taken.rows[source.name] = plain
-            return
+    def late_before(self, source: Source, clock: Clock) -> int:
+        """The instant before which rows of ``source`` are late."""
+        return clock.late if source.name in self._may_be_late else clock.watermark
+
+    def by_event_time(self, source: Source, batch: Batch, watermark: int, taken: Batches) -> None:
+        """Take in a batch of one source, in which rows before ``watermark`` are late."""
         columns = self._columns(source, batch)
         if source.is_static:
             taken.rows[source.name] = _static(columns, len(batch))
@@ -153,43 +152,16 @@ class Intake:
             taken.newest[source.name] = int(times[-1])
         taken.rows[source.name] = SourceRows(times, _arranged(columns, order))
 
-    def _plainly(self, source: Source, batch: Batch, watermark: int) -> SourceRows | None:
-        """The rows of a batch that is plain, if there are any."""
-        if not len(batch) or not all(reader.is_plain for reader in self._readers[source.name]):
+    def ticks_of(self, source: Source) -> int | None:
+        """How many ticks an event time of ``source`` counts, if it need not be cast."""
+        if source.event_time is None:
             return None
-        if isinstance(batch, pa.Table):
-            parts = batch.to_batches()
-            if len(parts) > 1:
-                return None
-            (batch,) = parts
-        plain = self.plain_batches(source, batch)
-        found = None if plain is None else plain.look(batch, watermark)
-        return None if found is None else SourceRows(found[0], {}, PlainColumns(found[1], batch))
-
-    def plain_batches(self, source: Source, batch: pa.RecordBatch) -> PlainBatches | None:
-        """Who looks whether batches like this one are plain, unless none can be."""
-        known = self._plain.get(source.name)
-        if known is None or not (known[0] is batch.schema or known[0].equals(batch.schema)):
-            known = (batch.schema, self._plain_batches(source, batch))
-            self._plain[source.name] = known
-        return known[1]
-
-    def _plain_batches(self, source: Source, batch: Batch) -> PlainBatches | None:
-        time = source.event_time
-        for name, _, cast_to in self._layout(source, batch):
-            type_ = source.schema.field(name).type
-            if cast_to is not None or plain_width(type_) is None:
-                return None
-        if time is None:
-            return None
-        unit = source.schema.field(time).type
-        if unit == pa.int64():
-            ticks = self._ticks
-        elif pa.types.is_timestamp(unit) and unit.unit == self._unit:
-            ticks = 1
-        else:
-            return None
-        return PlainBatches(batch.schema, source.columns, time, ticks, FARTHEST)
+        type_ = source.schema.field(source.event_time).type
+        if type_ == pa.int64():
+            return self._ticks
+        if pa.types.is_timestamp(type_):
+            return _PER_SECOND[self._unit] // _PER_SECOND[type_.unit]
+        return None
 
     def _by_arrival(self, ordered: list[tuple[Source, Batch]], place: int, taken: Batches) -> None:
         moving = [(s, b) for s, b in ordered if not s.is_static and len(b)]
@@ -280,19 +252,22 @@ class Intake:
 
     def _columns(self, source: Source, batch: Batch) -> dict[str, pa.Array]:
         """The columns that the query reads, in one piece and of the declared types."""
-        layout = self._layouts.get(source.name)
-        if layout is None or not (layout[0] is batch.schema or layout[0].equals(batch.schema)):
-            layout = self._layouts[source.name] = (batch.schema, self._layout(source, batch))
         columns = {}
-        for name, position, expected in layout[1]:
+        for name, position, expected in self.layout_of(source, batch):
             column = batch.column(position)
             if isinstance(column, pa.ChunkedArray):
                 column = _in_one_piece(column)
             columns[name] = column if expected is None else column.cast(expected)
         return columns
 
-    def _layout(self, source: Source, batch: Batch) -> list[tuple[str, int, pa.DataType | None]]:
-        """Name and position of each column that is read, and the type if it has to be cast."""
+    def layout_of(self, source: Source, batch: Batch) -> Layout:
+        """Where the columns that are read are in ``batch``; the same object for like batches."""
+        known = self._layouts.get(source.name)
+        if known is None or not (known[0] is batch.schema or known[0].equals(batch.schema)):
+            known = self._layouts[source.name] = (batch.schema, self._layout(source, batch))
+        return known[1]
+
+    def _layout(self, source: Source, batch: Batch) -> Layout:
         layout = []
         for name in source.columns:
             position = batch.schema.get_field_index(name)
@@ -336,7 +311,8 @@ def _source_of(name: str, readers: Sequence[Reader]) -> Source:
     )
 
 
-def _as_batch(name: str, batch: Any) -> Batch:
+def as_batch(name: str, batch: Any) -> Batch:
+    """``batch`` of the stream ``name`` as a pyarrow Table or RecordBatch."""
     if isinstance(batch, pa.Table | pa.RecordBatch):
         return batch
     if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):

@@ -1,11 +1,18 @@
-"""A whole push of plain batches in three compiled calls: a look, windows and joins, the answer.
+"""The compiled push: a look at the batches, windows and joins in one call, the answer.
 
 Kernels sweep through megabytes, and what Python needs next is no longer in the processor's caches:
 a call of a Python function costs several times as much between kernels as by itself. Step by step
-a push is six hundred calls, and with ten thousand rows half of its time. So a push with nothing out
-of the ordinary is made here, straight through. Whoever finds something that is (a batch that is not
-plain, a tree that cannot be written down, no room for working space) says so before anything has
-changed, and the push is made step by step, which gives the same answer.
+a push is six hundred calls, and with ten thousand rows half of its time. So a push is made here,
+straight through, wherever it can be. Whatever cannot (a tree that cannot be written down, a very
+large push) is said before anything has changed, and the push is made step by step, which gives the
+same answer.
+
+Rows come to a window from a *slot*, a place for columns in the tables of
+:mod:`penstock.kernels.arrow_struct`. A source whose columns are what is stored has one slot for all
+its windows: where its columns lie is read from Arrow's struct, keys that have to be encoded are
+encoded first, and late rows, NULLs and disorder are seen to by the kernel. A window that filters
+its rows or computes a key from several columns has a slot of its own, for rows that were prepared
+step by step.
 """
 
 from __future__ import annotations
@@ -19,189 +26,415 @@ from numpy.typing import NDArray
 
 from penstock.engine.compiled.compiled_push import Arrivals, CompiledPush
 from penstock.engine.output.output import Output
-from penstock.engine.push.intake import Intake, Source
-from penstock.engine.push.plain_batch import PlainBatches
-from penstock.engine.state.arrival import SLICE
+from penstock.engine.push.intake import FARTHEST, Batches, Intake, Layout, Source, as_batch
+from penstock.engine.state.arrival import SLICE, Arrival
 from penstock.engine.state.clock import START, Clock
 from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.state.payload import ChunkColumn
 from penstock.engine.state.rows import HashIndex, Rows
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.kernels import arrow_struct
-from penstock.kernels.whole_push import ARRIVAL
+from penstock.kernels.arrow_struct import (
+    CHOSEN,
+    COLUMNS,
+    COUNT,
+    EARLIEST,
+    FACTS,
+    IN_BYTES,
+    IS_KNOWN,
+    LATE,
+    MOST_COLUMNS,
+    NULLS,
+    PLACES,
+    TICKS,
+    TIME,
+    WITHOUT_TIME,
+)
+from penstock.kernels.whole_push import ARRIVAL, IS_ARRANGED, KEPT, SPACE
 
 Int64s = NDArray[np.int64]
 
+_SPARE_NUMBERS = 1 << 20
+"""Numbers of working space that are kept for the next push: 8 MiB."""
+
 
 class _Reader:
-    """A window, and how it takes its columns from those of its source."""
+    """A window, and which columns of its slot it takes."""
 
-    def __init__(self, leaf: LeafWindow, source: Source) -> None:
-        assert leaf.plain_columns is not None
+    def __init__(self, leaf: LeafWindow, keys: Sequence[int], payload: Mapping[str, int]) -> None:
+        """``keys`` are the columns of its keys, ``payload`` those of what lies in rings."""
         self.leaf = leaf
         self.alias = leaf.stream.alias
         self.append = leaf.append_plain
-        self._picks = np.array([source.columns.index(c) for c in leaf.plain_columns], np.int64)
-        self._sources = np.empty(len(self._picks), np.int64)
-        self.places = (self._picks.ctypes.data, self._sources.ctypes.data)
+        self._keys = list(keys)
+        self._payload = payload
+        self.chunked = [
+            name for name, each in leaf.payload.columns.items() if isinstance(each, ChunkColumn)
+        ]
+        """The columns that are kept as Arrow has them."""
+        self.kept = np.empty(0, np.int64)
+        """Which rows of the slot were taken in, if anybody asks."""
+
+    @property
+    def key_count(self) -> int:
+        """How many columns are keys, which come first."""
+        return len(self._keys)
+
+    def picks(self) -> Int64s:
+        """The columns that are taken, as it is now; -1 - c for the NULLs of column c."""
+        flags = [-1 - self._payload[name] for name in self.leaf.payload.flagged]
+        return np.array([*self._keys, *self._payload.values(), *flags], np.int64)
+
+    @property
+    def width(self) -> int:
+        """How many columns are taken, at most."""
+        return len(self._keys) + 2 * len(self._payload)
+
+    def needs_flags(self, nulls: int) -> list[str]:
+        """Columns without room for NULLs, of those that have any (a bit each)."""
+        known = self.leaf.payload.flagged
+        return [
+            name
+            for name, column in self._payload.items()
+            if nulls >> column & 1 and name not in known and column not in self._keys
+        ]
 
 
-class _Source:
-    """A source, and the place of its numbers in the tables of all."""
+class _Slot:
+    """A row of the tables, and the windows that take from it."""
 
-    def __init__(self, source: Source, place: int, readers: list[_Reader]) -> None:
-        self.source = source
+    def __init__(self, place: int, source: Source, readers: list[_Reader], columns: int) -> None:
         self.place = place
+        self.source = source
         self.readers = readers
-        self.plain: PlainBatches | None = None
-        self.struct = self.found = 0
-        """Where Arrow's struct lies, and the addresses that were found in it."""
+        self.columns = columns
+        self.is_prepared = False
+        """Whether its rows are prepared step by step."""
+        self.struct = 0
+        """Where Arrow's struct lies."""
+        self.encoded: list[tuple[int, str, Any, Any]] = []
+        """Columns that are encoded first: number, name, encoder, interner."""
+        self.native: list[tuple[str, int]] = []
+        """Columns that are taken as they lie, in their order, and the bytes of a value."""
+        self.layout: Layout | None = None
+        """That of the batches that the tables are written for."""
+        self.positions: dict[str, tuple[int, Any]] = {}
+        """Of the columns in batches: where they are, and the type to cast to if there is one."""
 
 
 class _Written:
-    """Where the rows of ``readers`` go in pushes by ``compiled``."""
+    """Where the rows of slots go in pushes by ``compiled``."""
 
-    def __init__(self, compiled: CompiledPush, readers: Sequence[tuple[_Source, _Reader]]) -> None:
+    def __init__(self, compiled: CompiledPush, slots: Sequence[_Slot], tables: _Tables) -> None:
         self._compiled = compiled
-        self._filled = [reader.leaf.became_whole for _, reader in readers]
+        readers = [(slot, reader) for slot in slots for reader in slot.readers]
+        self._known = [reader.leaf.became_whole for _, reader in readers]
         """How often an index of each window had been completed by now."""
         self.table = np.zeros((len(readers), ARRIVAL), np.int64)
+        self.rows = {reader.alias: self.table[n] for n, (_, reader) in enumerate(readers)}
         self.indexes: list[tuple[HashIndex, Rows]] = []
         self._held: list[Int64s] = []
         """What the table has the addresses of."""
-        for place, (each, reader) in enumerate(readers):
+        for place, (slot, reader) in enumerate(readers):
             code = reader.append.code
             indexes = reader.append.filled
             numbers = np.array([compiled.number_of(index) for index in indexes], np.int64)
-            self._held += (code, numbers)
+            picks = reader.picks()
+            copied = np.empty_like(picks)
+            self._held += (code, numbers, picks, copied)
             self.indexes += [(index, reader.leaf.rows) for index in indexes]
             self.table[place] = (
                 *(reader.append.address, len(code)),
-                *(compiled.ring_of(reader.alias), compiled.lap_of(reader.alias), each.place),
-                *(each.found, *reader.places, numbers.ctypes.data),
+                *(compiled.ring_of(reader.alias), compiled.lap_of(reader.alias), slot.place),
+                *tables.addresses(slot.place),
+                *(picks.ctypes.data, reader.key_count, copied.ctypes.data, numbers.ctypes.data),
+                *(0, 0, 0),
             )
 
     def is_for(self, compiled: CompiledPush, filled: list[int]) -> bool:
         """Whether nothing has changed for pushes by ``compiled``."""
-        return compiled is self._compiled and filled == self._filled
+        return compiled is self._compiled and filled == self._known
+
+
+class _Tables:
+    """The tables of :mod:`penstock.kernels.arrow_struct`, with a row for each of ``slots``."""
+
+    def __init__(self, slots: int, columns: int) -> None:
+        self.structs = np.zeros((slots, arrow_struct.WORDS), np.int64)
+        self.positions = np.full((slots, columns), -1, np.int64)
+        self.widths = np.ones((slots, columns), np.int64)
+        self.facts = np.zeros((slots, FACTS), np.int64)
+        self.found, self.valid, self.offsets = np.zeros((3, slots, columns), np.int64)
+        self._rows = self.facts[:, COUNT]
+        self._room = 0
+        self._places = np.empty(0, np.int64)
+
+    def addresses(self, slot: int) -> tuple[int, int, int]:
+        """Where what is found about the columns of ``slot`` lies."""
+        parts = (self.found[slot], self.valid[slot], self.offsets[slot])
+        return parts[0].ctypes.data, parts[1].ctypes.data, parts[2].ctypes.data
+
+    def clear(self) -> None:
+        """No slot has rows."""
+        self._rows[:] = 0
+
+    def make_room(self, rows: int) -> None:
+        """Room for the order of ``rows`` of any slot."""
+        if rows > self._room:
+            self._room = 2 * rows
+            slots = len(self.facts)
+            self._places = np.empty((slots, 2 * self._room), np.int64)
+            self.facts[:, PLACES] = self._places.ctypes.data + np.arange(slots) * 16 * self._room
+
+    def look(self) -> int:
+        """Look at the batches of all slots."""
+        answer: int = arrow_struct.look_at_all(
+            self.structs,
+            self.positions,
+            self.widths,
+            self.facts,
+            self.found,
+            self.valid,
+            self.offsets,
+        )
+        return answer
+
+    def put(self, slot: int, column: int, values: Int64s, valid: Any) -> None:
+        """Column ``column`` of ``slot`` lies in an array, and so does its validity, in bytes."""
+        self.found[slot, column] = values.__array_interface__["data"][0]
+        if valid is None or valid.all():
+            self.valid[slot, column] = 0
+        else:
+            self.valid[slot, column] = valid.__array_interface__["data"][0]
+            self.offsets[slot, column] = IN_BYTES
 
 
 class WholePush:
-    """Pushes plain batches of the sources of a query."""
+    """Pushes batches of the sources of a query."""
 
     def __init__(self, intake: Intake, leaves: Mapping[str, LeafWindow]) -> None:
         self._intake = intake
-        self._sources: dict[str, _Source] = {}
+        self._direct: dict[str, _Slot] = {}
+        self._prepared: dict[str, list[_Slot]] = {}
+        slots: list[_Slot] = []
         for name, source in intake.sources.items():
             own = [leaf for leaf in leaves.values() if leaf.stream.source == name]
-            if all(leaf.plain_columns is not None for leaf in own):
-                readers = [_Reader(leaf, source) for leaf in own]
-                self._sources[name] = _Source(source, len(self._sources), readers)
-        count = len(self._sources)
-        width = max((len(each.source.columns) for each in self._sources.values()), default=0)
-        self._structs = np.zeros((count, arrow_struct.WORDS), np.int64)
-        self._positions, self._widths = np.zeros((2, count, width), np.int64)
-        self._found = np.zeros((count, width), np.int64)
-        self._facts = np.zeros((count, arrow_struct.FACTS), np.int64)
-        self._spans = np.zeros((count, 2), np.int64)
-        for each in self._sources.values():
-            each.struct = self._structs[each.place].ctypes.data
-            each.found = self._found[each.place].ctypes.data
-        self._readers = [
-            (each, reader) for each in self._sources.values() for reader in each.readers
-        ]
-        self._is_complete = len(self._readers) == len(leaves)
+            ticks = intake.ticks_of(source)
+            if source.is_static:
+                continue
+            slot = None
+            if ticks is not None and all(leaf.direct_keys is not None for leaf in own):
+                slot = _direct_slot(len(slots), source, own)
+            if slot is not None:
+                self._direct[name] = slot
+                slots.append(slot)
+                continue
+            self._prepared[name] = []
+            for leaf in own:
+                self._prepared[name].append(_prepared_slot(len(slots), source, leaf))
+                slots.append(self._prepared[name][-1])
+        self._slots = slots
+        self._readers = [reader for slot in slots for reader in slot.readers]
+        self._chunked = [reader for reader in self._readers if reader.chunked]
+        self.why_never = ""
+        """Why no push can be compiled, if there is a reason."""
+        if any(slot.columns > MOST_COLUMNS for slot in slots):
+            self.why_never = f"a source with more than {MOST_COLUMNS} columns in use"
+        width = max((slot.columns for slot in slots), default=1)
+        self._tables = _Tables(len(slots), width)
+        for slot in slots:
+            slot.struct = self._tables.structs[slot.place].ctypes.data
+            facts = self._tables.facts[slot.place]
+            facts[COLUMNS] = slot.columns
+            if not slot.is_prepared:
+                ticks = intake.ticks_of(slot.source)
+                assert ticks is not None
+                facts[TICKS], facts[arrow_struct.FARTHEST] = ticks, FARTHEST // ticks
+                facts[TIME] = 0
+            else:
+                facts[TICKS], facts[IS_KNOWN], facts[CHOSEN] = 1, 1, -1
+        self._space = np.empty(0, np.int64)
         self._written: _Written | None = None
         self._expected: _Written | None = None
         """For what is going to take over, if anything is."""
-        self._arrivals = Arrivals(np.zeros((len(self._readers), ARRIVAL), np.int64), self._facts)
+        self._arrivals = Arrivals(np.zeros((0, ARRIVAL), np.int64), self._tables.facts)
         # Of the push at hand:
-        self._known: list[_Source] = []
-        self._batches: list[pa.RecordBatch] = []
-        """What has rows of each of them; kept while their addresses are used."""
-        self._times: list[list[int]] = []
-        """The first and the last event time of each."""
+        self._kept: list[Any] = []
+        """What is kept while its addresses are used: batches, and what was made of them."""
+        self._coming: list[tuple[_Slot, int, Any]] = []
+        """The slots that get rows, how many, and the batch or the prepared rows."""
+        self._spans: list[tuple[str, int, int]] = []
+        """Sources with rows on time, and their first and last event time in ticks."""
+        self.seen: dict[str, int] = {}
+        """Rows of each source."""
+        self.late: dict[str, int] = {}
+        self.without_time: dict[str, int] = {}
+        """Those that were set aside."""
         self.has_let_go = False
         """Whether what has passed is gone with the push, from all windows and states."""
         self.why_not = ""
         """Why the push at hand cannot be compiled after all."""
         self.rows = 0
-        self.first = self._last = 0
+        self.first = self._last = START
         """The first and the last event time of all, in ticks."""
 
     # -- a look ------------------------------------------------------------------------------
 
-    def look(self, batches: Any, earliest: int) -> str:
-        """Why ``batches`` are not plain, with no row before ``earliest``; empty if they are.
+    def look(self, batches: Any, clock: Clock) -> str:
+        """Read ``batches``; why they cannot be read. The ``clock`` tells which rows are late.
 
-        Nothing has changed.
+        Nothing has changed but interners.
         """
-        if type(batches) is not dict:
+        if not isinstance(batches, Mapping):
             return "batches that are not in a dict"
-        known, kept = self._known, self._batches
+        tables, most = self._tables, 0
+        tables.clear()
+        is_new = False
         for name, batch in batches.items():
-            each = self._sources.get(name)
-            if type(batch) is pa.Table and batch.num_rows:
+            slot = self._direct.get(name)
+            if slot is None and name not in self._prepared:
+                return "a static relation that is loaded"
+            kind = type(batch)
+            if kind is not pa.RecordBatch:
+                batch = as_batch(name, batch)
+            if slot is None:
+                self._prepare(name, batch, clock)
+                continue
+            layout = self._intake.layout_of(slot.source, batch)
+            count = self.seen[name] = batch.num_rows
+            if count == 0:
+                continue
+            if kind is not pa.RecordBatch and type(batch) is pa.Table:
                 parts = batch.to_batches()
-                batch = parts[0] if len(parts) == 1 else None
-            if each is None or type(batch) is not pa.RecordBatch or not self._knows(each, batch):
-                return "a column or a batch that is not plain"
-            if batch.num_rows:
-                known.append(each)
-                kept.append(batch)
-        if not kept:
-            return "no rows"
-        return "" if self._are_plain(earliest) else "NULLs, late rows or rows out of order"
+                if len(parts) > 1:
+                    parts = batch.combine_chunks().to_batches()
+                    if len(parts) > 1:
+                        return "a column that cannot be in one piece"
+                (batch,) = parts
+            if layout is not slot.layout:
+                self._lay_out(slot, layout)
+            if slot.encoded:
+                self._encode(slot, batch)
+            self._coming.append((slot, count, batch))
+            most = max(most, count)
+            is_new = True
+        if is_new:
+            tables.make_room(most)
+            facts = tables.facts
+            for slot, count, batch in self._coming:
+                if not slot.is_prepared:
+                    batch._export_to_c(slot.struct)
+                    facts[slot.place, COUNT] = count
+                    facts[slot.place, EARLIEST] = self._intake.late_before(slot.source, clock)
+            found = tables.look()
+            if found != arrow_struct.READY:
+                return "columns that are laid out oddly, or a time that is out of reach"
+        self._note_found()
+        return ""
 
-    def _are_plain(self, earliest: int) -> bool:
-        self._facts[:, arrow_struct.COUNT] = 0
-        for each, batch in zip(self._known, self._batches, strict=True):
-            batch._export_to_c(each.struct)
-            self._facts[each.place, arrow_struct.COUNT] = batch.num_rows
-        plain: bool = arrow_struct.look_at_all(
-            self._structs,
-            self._positions,
-            self._widths,
-            self._facts,
-            earliest,
-            self._found,
-            self._spans,
-        )
-        return plain
+    def _lay_out(self, slot: _Slot, layout: Layout) -> None:
+        """Write down where the columns of batches like this one are."""
+        slot.layout = layout
+        slot.positions = {name: (position, cast) for name, position, cast in layout}
+        for column, (name, width) in enumerate(slot.native):
+            self._tables.positions[slot.place, column] = slot.positions[name][0]
+            self._tables.widths[slot.place, column] = width
 
-    def _knows(self, each: _Source, batch: pa.RecordBatch) -> bool:
-        """Whether the tables say where to look in batches like this one."""
-        plain = self._intake.plain_batches(each.source, batch)
-        if plain is None or False in [reader.leaf.is_plain for reader in each.readers]:
-            return False
-        if plain is not each.plain:
-            columns = len(plain.columns)
-            self._positions[each.place, :columns] = plain.positions
-            self._widths[each.place, :columns] = plain.widths
-            self._facts[each.place] = (columns, plain.time, plain.ticks, plain.farthest, 0)
-            each.plain = plain
-        return True
+    def _column(self, slot: _Slot, batch: pa.RecordBatch, name: str) -> pa.Array:
+        position, cast_to = slot.positions[name]
+        column = batch.column(position)
+        return column if cast_to is None else column.cast(cast_to)
+
+    def _encode(self, slot: _Slot, batch: pa.RecordBatch) -> None:
+        """Encode the keys that are not what is compared."""
+        for column, name, encoder, interner in slot.encoded:
+            values, valid = encoder.encode(self._column(slot, batch, name), interner)
+            self._tables.put(slot.place, column, values, valid)
+            self._kept += (values, valid)
+
+    def _prepare(self, name: str, batch: Any, clock: Clock) -> None:
+        """Take rows in step by step, as far as to what goes into the windows."""
+        taken = Batches({}, {}, {}, {}, {}, 0)
+        source = self._intake.sources[name]
+        self._intake.by_event_time(source, batch, self._intake.late_before(source, clock), taken)
+        rows = taken.rows[name]
+        self.seen[name] = len(batch)
+        if taken.late:
+            self.late[name] = taken.late[name]
+        if taken.null_time:
+            self.without_time[name] = taken.null_time[name]
+        if len(rows):
+            self._spans.append((name, int(rows.births[0]), int(rows.births[-1])))
+        for slot in self._prepared[name]:
+            (reader,) = slot.readers
+            arrival = reader.leaf.prepare(rows)
+            if len(arrival):
+                self._put_prepared(slot, arrival)
+                self._coming.append((slot, len(arrival), arrival))
+                self._kept.append(arrival)
+
+    def _put_prepared(self, slot: _Slot, arrival: Arrival) -> None:
+        tables, (reader,) = self._tables, slot.readers
+        tables.put(slot.place, 0, arrival.births, None)
+        column, nulls = 1, 0
+        for values in arrival.keys:
+            values = np.ascontiguousarray(values)
+            self._kept.append(values)
+            tables.put(slot.place, column, values, None)
+            column += 1
+        for name, ring in reader.leaf.payload.in_rings.items():
+            values = arrival.payload[name]
+            bitmap, data = values.buffers()
+            tables.found[slot.place, column] = data.address + ring.dtype.itemsize * values.offset
+            tables.valid[slot.place, column] = 0
+            if values.null_count:
+                tables.valid[slot.place, column] = bitmap.address
+                tables.offsets[slot.place, column] = values.offset
+                nulls |= 1 << column
+            column += 1
+        facts = tables.facts[slot.place]
+        facts[COUNT], facts[NULLS] = len(arrival), nulls
+
+    def _note_found(self) -> None:
+        """What the look has found: the times, who was set aside, where there are NULLs."""
+        is_arranged, rows, width = False, 0, 0
+        for slot, count, _ in self._coming:
+            fact = self._tables.facts[slot.place].tolist()
+            rows = max(rows, count)
+            name = slot.source.name
+            if not slot.is_prepared:
+                if fact[CHOSEN]:
+                    self._spans.append((name, fact[arrow_struct.FIRST], fact[arrow_struct.LAST]))
+                if fact[LATE]:
+                    self.late[name] = fact[LATE]
+                if fact[WITHOUT_TIME]:
+                    self.without_time[name] = fact[WITHOUT_TIME]
+            is_arranged |= fact[CHOSEN] >= 0 or fact[NULLS] != 0
+            for reader in slot.readers:
+                is_arranged |= bool(reader.leaf.payload.flagged)
+                width = max(width, reader.width)
+                if fact[NULLS]:
+                    for column in reader.needs_flags(fact[NULLS]):
+                        reader.leaf.payload.make_flags(column)
+        if is_arranged and len(self._space) < (width + 2) * rows:
+            self._space = np.empty(2 * (width + 2) * rows, np.int64)
 
     def newest(self, before: Mapping[str, int]) -> dict[str, int]:
         """The newest event time of each source, in ticks; up to now it was ``before``."""
-        spans = self._spans.tolist()
-        times = self._times = [spans[each.place] for each in self._known]
-        self.rows = sum([batch.num_rows for batch in self._batches])
-        self.first = min(times)[0]
-        self._last = max([last for _, last in times])
+        spans = self._spans
+        self.rows = sum(self.seen.values())
+        self.first = min([first for _, first, _ in spans]) if spans else START
+        self._last = max([last for _, _, last in spans]) if spans else START
         newest = dict(before)
-        for each, (_, last) in zip(self._known, times, strict=True):
-            name = each.source.name
+        for name, _, last in spans:
             if last > newest.get(name, START):
                 newest[name] = last
         return newest
 
     @property
-    def seen(self) -> dict[str, int]:
-        """Rows of each source in the push at hand."""
-        return {
-            each.source.name: batch.num_rows
-            for each, batch in zip(self._known, self._batches, strict=True)
-        }
+    def has_rows(self) -> bool:
+        """Whether any row is on time."""
+        return bool(self._spans)
 
     # -- a push ------------------------------------------------------------------------------
 
@@ -213,11 +446,13 @@ class WholePush:
         if self.rows > 2 * SLICE or tree.elders is not None:
             self.why_not = "a large push" if tree.elders is None else "plans side by side"
             return None
-        since = tree.expect_slice(self.first, self._last, self.rows, watermark, before)
-        for each, batch, (first, last) in zip(self._known, self._batches, self._times, strict=True):
-            for reader in each.readers:
-                if reader.leaf.rows.room < batch.num_rows:
-                    reader.leaf.make_room(batch.num_rows, first, last)
+        since = START
+        if self._spans:
+            since = tree.expect_slice(self.first, self._last, self.rows, watermark, before)
+        for slot, count, _ in self._coming:
+            for reader in slot.readers:
+                if reader.leaf.rows.room < count:
+                    reader.leaf.make_room(count, self.first, self._last)
         compiled = tree.in_one_call()
         if compiled is None:
             if since > START:
@@ -225,18 +460,26 @@ class WholePush:
             self.why_not = tree.why_not_in_one_call
             return None
         arrivals = self._arrivals
-        self.has_let_go = self._is_complete and compiled.has_all(tree.kept)
+        self.has_let_go = compiled.has_all(tree.kept)
         arrivals.before, arrivals.since = before if self.has_let_go else START, since
         if len(arrivals.hashes) < self.rows:
             arrivals.hashes = np.empty(2 * self.rows, np.int64)
-        filled = [reader.leaf.became_whole for _, reader in self._readers]
+        filled = [reader.leaf.became_whole for reader in self._readers]
         if self._written is None or not self._written.is_for(compiled, filled):
             self._write_down(compiled, filled)
+        assert self._written is not None
+        arrivals.table[:, SPACE] = self._space.ctypes.data
+        for slot, count, _ in self._coming:
+            for reader in slot.readers:
+                if reader.chunked:
+                    if len(reader.kept) < count:
+                        reader.kept = np.empty(count + (count >> 1), np.int64)
+                    self._written.rows[reader.alias][KEPT] = reader.kept.ctypes.data
         return compiled
 
     def expect(self, compiled: CompiledPush) -> None:
         """``compiled`` is going to take over: write down now where the rows go then."""
-        self._expected = _Written(compiled, self._readers)
+        self._expected = _Written(compiled, self._slots, self._tables)
 
     def _write_down(self, compiled: CompiledPush, filled: list[int]) -> None:
         """Where the rows go."""
@@ -244,7 +487,7 @@ class WholePush:
         if expected is not None and expected.is_for(compiled, filled):
             self._written, self._expected = expected, None
         else:
-            self._written = _Written(compiled, self._readers)
+            self._written = _Written(compiled, self._slots, self._tables)
         self._arrivals.table, self._arrivals.filled = self._written.table, self._written.indexes
 
     def join(
@@ -252,21 +495,102 @@ class WholePush:
     ) -> pa.Table:
         """What leaves, of the results of the rows."""
         if tree.missing:  # What they will ask for is completed when they are there.
-            news = {
-                reader.alias: (reader.leaf.rows.head, batch.num_rows)
-                for each, batch in zip(self._known, self._batches, strict=True)
-                for reader in each.readers
+            heads = {
+                reader.alias: reader.leaf.rows.head
+                for slot, _, _ in self._coming
+                for reader in slot.readers
             }
             compiled.take_in(self._arrivals)
+            self._put_chunks()
+            news = {
+                alias: (head, tree.leaves[alias].rows.head - head)
+                for alias, head in heads.items()
+                if tree.leaves[alias].rows.head > head
+            }
             return output.stage([tree.run_compiled(compiled, news, output.keeps)], clock)
         self._arrivals.answer = output.plainly
         tree.run_whole(compiled, self._arrivals, self.rows)
+        if self._chunked:
+            self._put_chunks()
         filled = compiled.answered()
         if filled:
             return output.stage((), clock, filled)
         return output.stage([tree.found(compiled, output.keeps)], clock)
 
+    def _put_chunks(self) -> None:
+        """Keep what lies in no ring, of the rows that have just been taken in."""
+        assert self._written is not None
+        for slot, _, rows in self._coming:
+            for reader in slot.readers:
+                if not reader.chunked:
+                    continue
+                payload = reader.leaf.payload
+                places = None
+                if self._written.rows[reader.alias][IS_ARRANGED]:
+                    (chunks, *_) = payload.chunked
+                    kept = reader.leaf.rows.head - chunks.stop
+                    places = pa.array(reader.kept[:kept])
+                for name in reader.chunked:
+                    if isinstance(rows, Arrival):
+                        values = rows.payload[name]
+                    else:
+                        values = self._column(slot, rows, name)
+                    payload.columns[name].append(
+                        0, values if places is None else values.take(places)
+                    )
+
+    def drop_passed(self) -> None:
+        """Let go of what lies in no ring, of rows that windows have let go of."""
+        for reader in self._chunked:
+            reader.leaf.payload.drop_before(reader.leaf.rows.tail)
+
     def forget(self) -> None:
         """The push is over, or made step by step: its batches are nobody's business here."""
-        self._known.clear()
-        self._batches.clear()
+        self._kept.clear()
+        self._coming.clear()
+        self._spans.clear()
+        self.seen, self.late, self.without_time = {}, {}, {}
+        if len(self._space) > _SPARE_NUMBERS:
+            self._space = np.empty(0, np.int64)
+
+
+def _direct_slot(place: int, source: Source, leaves: Sequence[LeafWindow]) -> _Slot | None:
+    """A slot for the columns of ``source`` as they lie in its batches."""
+    assert source.event_time is not None
+    native: dict[str, int] = {source.event_time: 0}
+    widths = {source.event_time: 8}
+    for leaf in leaves:
+        for name, encoder, _ in leaf.direct_keys or ():
+            if encoder is None:
+                native.setdefault(name, len(native))
+                widths[name] = 8
+        for name, ring in leaf.payload.in_rings.items():
+            native.setdefault(name, len(native))
+            widths[name] = ring.dtype.itemsize
+    columns = len(native)
+    encoded: list[tuple[int, str, Any, Any]] = []
+    readers = []
+    for leaf in leaves:
+        keys = []
+        for name, encoder, interner in leaf.direct_keys or ():
+            if encoder is None:
+                keys.append(native[name])
+            else:
+                encoded.append((columns, name, encoder, interner))
+                keys.append(columns)
+                columns += 1
+        payload = {name: native[name] for name in leaf.payload.in_rings}
+        readers.append(_Reader(leaf, keys, payload))
+    slot = _Slot(place, source, readers, columns)
+    slot.encoded = encoded
+    slot.native = [(name, widths[name]) for name in native]
+    return slot
+
+
+def _prepared_slot(place: int, source: Source, leaf: LeafWindow) -> _Slot:
+    """A slot for the rows of ``leaf``: births, keys, what lies in rings."""
+    keys = range(1, 1 + leaf.key_count)
+    payload = {name: 1 + leaf.key_count + n for n, name in enumerate(leaf.payload.in_rings)}
+    slot = _Slot(place, source, [_Reader(leaf, keys, payload)], 1 + len(keys) + len(payload))
+    slot.is_prepared = True
+    return slot

@@ -15,22 +15,11 @@ Int64s = NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class PlainColumns:
-    """Columns of a plain batch (:mod:`penstock.engine.push.plain_batch`) by their addresses."""
-
-    addresses: Mapping[str, int]
-    batch: pa.RecordBatch
-    """Whose they are: kept as long as they are needed."""
-
-
-@dataclass(slots=True)
 class SourceRows:
     """The rows of one source in one push: on time, in order, with their place on the time line."""
 
     births: Int64s
     columns: Mapping[str, pa.Array]
-    plain: PlainColumns | None = None
-    """Where the columns lie, if the batch is plain; then ``columns`` are empty."""
 
     def __len__(self) -> int:
         return len(self.births)
@@ -46,9 +35,6 @@ class Arrival:
     chosen: Int64s | None
     """Positions of the rows that may be in results; None for all."""
     partitions: Int64s | None
-    plain: tuple[Int64s, Int64s, pa.RecordBatch] | None = None
-    """Of a plain batch: addresses of keys and payload, bytes of a value, and whose they are. Then
-    ``keys`` and ``payload`` are empty."""
 
     def __len__(self) -> int:
         return len(self.births)
@@ -56,10 +42,6 @@ class Arrival:
     def between(self, first: int, after: int) -> Arrival:
         """The rows born at ``first`` or later, but before ``after``."""
         start, stop = np.searchsorted(self.births, [first, after])
-        if self.plain is not None:
-            addresses, widths, batch = self.plain
-            moved = (addresses + start * widths, widths, batch)
-            return Arrival(self.births[start:stop], [], {}, None, None, moved)
         chosen = self.chosen
         if chosen is not None:
             chosen = chosen[(chosen >= start) & (chosen < stop)] - start

@@ -34,7 +34,7 @@ from penstock.query.window import Range, Unbounded
 from penstock.query.window import Rows as RowsWindow
 from penstock.values.evaluate import compile, conjunction
 from penstock.values.interner import Interner
-from penstock.values.key_encoding import encoder_for, is_its_own_key
+from penstock.values.key_encoding import KeyEncoder, encoder_for, is_its_own_key
 from penstock.values.wiring import KeyColumn, Wiring
 
 Int64s = NDArray[np.int64]
@@ -90,37 +90,25 @@ class LeafWindow(IndexedRows):
         self._partition = Partitions(self.rows, stream) if _is_partitioned(stream) else None
         self._chosen = self.rows.add_column(np.bool_) if by_rows else None
         self.needed = self._needed_columns(wiring)
-        self.plain_columns = self._plainly(wiring)
-        """Columns that are taken in as they lie in a plain batch, if all can be."""
-        self.is_plain = self.plain_columns is not None
-        """Whether plain batches can be taken in by their addresses. No longer with a NULL."""
-        rings = [*self._key_columns, *(column.column for column in self.payload.rings)]
-        self._plain_widths = np.array([self.rows.columns[c].itemsize for c in rings], np.int64)
-        self.append_plain = PlainAppend(self.rows, rings, self._indexes, self._span)
+        self.direct_keys = self._find_direct_keys()
+        """The columns that are keys, each with what encodes it (None: it is what is compared) and
+        an interner if that needs one. None if rows have to be prepared (:meth:`prepare`)."""
+        self.append_plain = PlainAppend(
+            self.rows, self._key_columns, self.payload, self._indexes, self._span
+        )
         self._asleep: Asleep | None = None
 
-    def _plainly(self, wiring: Wiring) -> tuple[str, ...] | None:
-        """The columns that can be taken in as they lie in a plain batch, keys before payload.
-
-        None if a row cannot be: keys are computed or encoded, or not every row is kept.
-        """
-        window, payload = self.stream.window, self.payload
-        keys = [
-            key.name
-            for key in wiring.keys[self.stream.alias]
-            if isinstance(key, Column) and is_its_own_key(key.type)
-        ]
-        if (
-            self._filter is not None
-            or self._same
-            or self.by_rows
-            or self.stream.is_static
-            or not isinstance(window, Range | Unbounded)
-            or len(keys) < len(self._keys)
-            or len(payload.rings) < len(payload.columns)
-        ):
+    def _find_direct_keys(
+        self,
+    ) -> tuple[tuple[str, KeyEncoder | None, Interner | None], ...] | None:
+        if self._filter is not None or self._same or self.by_rows or self.stream.is_static:
             return None
-        return (*keys, *payload.columns)
+        keys = []
+        for key, (_, encoder, interner) in zip(self._key_expressions, self._keys, strict=True):
+            if not isinstance(key, Column):
+                return None
+            keys.append((key.name, None if is_its_own_key(key.type) else encoder, interner))
+        return tuple(keys)
 
     @property
     def asleep(self) -> Asleep:
@@ -232,12 +220,6 @@ class LeafWindow(IndexedRows):
         ``A.y <> 0`` divides by no zero.
         """
         count = len(source)
-        if source.plain is not None:
-            assert self.plain_columns is not None
-            found = source.plain.addresses
-            addresses = np.array([found[name] for name in self.plain_columns], np.int64)
-            plain = (addresses, self._plain_widths, source.plain.batch)
-            return Arrival(source.births, [], {}, None, None, plain)
         births, columns = source.births, source.columns
         payload = {name: columns[name] for name in self.payload.columns}
         partitions = None if self._partition is None else self._partition.of(columns, count)
@@ -296,10 +278,6 @@ class LeafWindow(IndexedRows):
         if count:
             self.make_room(count, new.births[0], new.births[-1])
         stop = start + count
-        if new.plain is not None:
-            deaths = self._deaths(new.births)
-            self.append_plain(new.births, new.plain[0])
-            return Composites.run(self.stream.alias, start, new.births, deaths)
         deaths = self._deaths(new.births)
         rows.put(BIRTH, start, new.births)
         rows.put(DEATH, start, deaths)
@@ -307,7 +285,6 @@ class LeafWindow(IndexedRows):
             rows.put(column, start, values)
         ids = np.arange(start, stop, dtype=np.int64)
         self.payload.append(start, new.payload)
-        self.is_plain = self.is_plain and all(ring.flags is None for ring in self.payload.rings)
         chosen = None if new.chosen is None else new.chosen + start
         if self._chosen is not None:
             flags = rows.columns[self._chosen]

@@ -38,7 +38,13 @@ class RingColumn:
         self.column = rows.add_column(self.dtype)
         self.flags: int | None = None
 
+    def make_flags(self) -> None:
+        """Have room for NULLs; up to now there was none."""
+        self.flags = self.rows.add_column(np.bool_)
+        self.rows.columns[self.flags][:] = True
+
     def append(self, start: int, values: pa.Array) -> None:
+        """Add the rows from ``start`` on; there is room for NULLs if they have any."""
         buffers = values.buffers()
         n, offset = len(values), values.offset
         if n == 0:
@@ -46,10 +52,7 @@ class RingColumn:
         data = np.frombuffer(buffers[1], self.dtype, n, offset * self.dtype.itemsize)
         ring.put(self.rows.columns[self.column], self.rows.mask, start, data)
         if self.flags is None:
-            if values.null_count == 0:
-                return
-            self.flags = self.rows.add_column(np.bool_)
-            self.rows.columns[self.flags][:] = True
+            return
         valid = (
             np.ones(n, np.bool_)
             if values.null_count == 0
@@ -93,21 +96,29 @@ class Payload:
             self.columns[name] = (
                 ChunkColumn(rows, type_) if dtype is None else RingColumn(rows, type_, dtype)
             )
-        self._chunked = [c.chunks for c in self.columns.values() if isinstance(c, ChunkColumn)]
-
-    @property
-    def rings(self) -> list[RingColumn]:
+        self.chunked = [c.chunks for c in self.columns.values() if isinstance(c, ChunkColumn)]
+        """The columns of any other type."""
+        self.in_rings = {n: c for n, c in self.columns.items() if isinstance(c, RingColumn)}
         """The columns of fixed width."""
-        return [c for c in self.columns.values() if isinstance(c, RingColumn)]
+        self.flagged: list[str] = [n for n, c in self.in_rings.items() if c.flags is not None]
+        """Those that have had a NULL, in the order in which that was seen."""
+
+    def make_flags(self, name: str) -> None:
+        """Column ``name`` may have NULLs from now on."""
+        if name not in self.flagged:
+            self.in_rings[name].make_flags()
+            self.flagged.append(name)
 
     @property
     def nbytes(self) -> int:
         """Bytes in Arrow chunks; rings count with their rows."""
-        return sum(chunks.nbytes for chunks in self._chunked)
+        return sum(chunks.nbytes for chunks in self.chunked)
 
     def append(self, start: int, values: dict[str, pa.Array]) -> None:
         """Add the rows from ``start`` on."""
         for name, column in self.columns.items():
+            if name in self.in_rings and values[name].null_count:
+                self.make_flags(name)
             column.append(start, values[name])
 
     def take(self, name: str, rows: Int64s) -> pa.Array:
@@ -115,13 +126,13 @@ class Payload:
         return self.columns[name].take(rows)
 
     def truncate(self, head: int) -> None:
-        for chunks in self._chunked:
+        for chunks in self.chunked:
             chunks.truncate(head)
 
     def drop_before(self, tail: int) -> None:
-        for chunks in self._chunked:
+        for chunks in self.chunked:
             chunks.drop_before(tail)
 
     def keep_only(self, rows: Int64s, start: int) -> None:
-        for chunks in self._chunked:
+        for chunks in self.chunked:
             chunks.keep_only(rows, start)

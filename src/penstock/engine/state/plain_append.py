@@ -1,4 +1,4 @@
-"""The new rows of a plain batch go into their window in one compiled call.
+"""Where the new rows of a window go, for one compiled call.
 
 Written down as a table of addresses whenever a ring has moved or an index has come or gone, as for
 :mod:`penstock.engine.join.compiled_order`.
@@ -12,25 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.state.address import address_of
+from penstock.engine.state.payload import Payload
 from penstock.engine.state.rows import HashIndex, Rows
-from penstock.kernels import window as kernel
 from penstock.values.wiring import KeyColumn
 
 Int64s = NDArray[np.int64]
 
 
 class PlainAppend:
-    """Appends to ``rows``, whose key columns stand in ``columns`` before all others."""
+    """Where new rows go in ``rows``: ``keys``, then ``payload``, then which of that is NULL."""
 
     def __init__(
         self,
         rows: Rows,
-        columns: Sequence[int],
+        keys: Sequence[int],
+        payload: Payload,
         indexes: Mapping[tuple[KeyColumn, ...], HashIndex],
         span: int | None,
     ) -> None:
         self._rows = rows
-        self._columns = columns
+        self._keys = keys
+        self._payload = payload
         self._indexes = indexes
         self._span = -1 if span is None else span
         self._generation = -1
@@ -39,22 +41,8 @@ class PlainAppend:
         self.filled: list[HashIndex] = []
         """Those, in the order of :attr:`code`."""
         self._code = np.empty(0, np.int64)
-        self._hashes = np.empty(0, np.int64)
         self.address = 0
         """Where :attr:`code` lies."""
-
-    def __call__(self, births: Int64s, sources: Int64s) -> None:
-        """Put in rows born at ``births``, with columns from the addresses ``sources``."""
-        rows, start, count = self._rows, self._rows.head, len(births)
-        if len(self._hashes) < count:
-            self._hashes = np.empty(count, np.int64)
-        times = births.ctypes.data
-        wide = kernel.append(self.code, start, rows.tail, times, 1, count, sources, self._hashes)
-        rows.head += count
-        for number, index in enumerate(self.filled):
-            index.stop = rows.head
-            if wide >> number & 1:
-                index.narrow = False
 
     @property
     def code(self) -> Int64s:
@@ -70,8 +58,11 @@ class PlainAppend:
         rows = self._rows
         whole = {keys: index for keys, index in self._indexes.items() if index.stop == rows.head}
         code = [rows.mask, address_of(rows.births), address_of(rows.deaths), self._span]
-        code += (len(self._columns), len(whole))
-        for number in self._columns:
+        rings = self._payload.in_rings
+        columns = [*self._keys, *(ring.column for ring in rings.values())]
+        columns += [flags for name in self._payload.flagged if (flags := rings[name].flags)]
+        code += (len(columns), len(whole))
+        for number in columns:
             column = rows.columns[number]
             code += (address_of(column), column.itemsize)
         for keys, index in whole.items():
