@@ -87,7 +87,6 @@ def test_everything_that_a_job_may_say(folder: Path) -> None:
         trigger = "1.5 minutes"
         cells = 4
         hot = { "A.x" = [17, 4] }
-        state_folder = "windows"
         plan = "((A B) C)"
         adapt = "on"
         feedback = "jit"
@@ -125,7 +124,6 @@ def test_everything_that_a_job_may_say(folder: Path) -> None:
     assert (job.trigger, job.cells, job.plan) == (90_000, 4, "((A B) C)")
     assert job.adapt == "on"
     assert job.hot == {"A.x": (17, 4)}
-    assert job.state_folder == str(folder / "windows")
     assert (job.feedback, job.overload, job.event_time) == ("jit", "shed", "at")
     assert job.limits == Limits(0.5, 3 << 29, 1000.0)
     assert job.spark == {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "8"}
@@ -221,8 +219,6 @@ def test_triggers(folder: Path, trigger: str, expected: object) -> None:
          "key, expected one of cpu, memory, probes; did you mean memory?"),
         ("checkpoint =", "hot.A.x = [1]\ncheckpoint =", "hot.A: found a table, expected columns "
          'with lists of values, such as { "A.x" = [17, 4] }; is the column in quotes: "A.x"?'),
-        ("checkpoint =", 'state_folder = "s3a://b"\ncheckpoint =', 'state_folder: found "s3a://b", '
-         "expected a folder of the file system, not an address"),
         ("checkpoint =", "spark = 3\ncheckpoint =", "spark: found 3, expected a table of names and "
          "values"),
         ("checkpoint =", 'query_file = "q"\ncheckpoint =', 'query_file: found "q", expected either '
@@ -238,6 +234,12 @@ def test_a_mistake_is_one_line(folder: Path, old: str, new: str, message: str) -
     assert old in SMALL
     found = refused(folder, SMALL.replace(old, new))
     assert found == message.replace("FOLDER", str(folder))
+
+
+def test_a_key_of_before_is_told_to_have_no_effect(folder: Path) -> None:
+    before = SMALL.replace("checkpoint =", 'state_folder = "windows"\ncheckpoint =')
+    with pytest.warns(FutureWarning, match="state_folder: has no effect any more, leave it out"):
+        assert read(folder, before) == read(folder, SMALL)
 
 
 def test_what_must_be_there(folder: Path) -> None:

@@ -84,9 +84,7 @@ def run(folder: Path, master: str, speculation: bool = False) -> None:
         .parquet(str(folder / name))
         for name in STREAMS
     }
-    results = penstock.spark.join(
-        graph(), frames, CELLS, lateness=LATENESS, state_folder=folder / "state"
-    )
+    results = penstock.spark.join(graph(), frames, CELLS, lateness=LATENESS)
     query = (
         results.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)

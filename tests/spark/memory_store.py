@@ -1,4 +1,4 @@
-"""A state store in memory that commits or forgets, as Spark's does with each attempt of a task."""
+"""A state store in memory: every commit is a version, and an attempt works on a copy of one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from collections.abc import Iterable, Sequence
 class MemoryStore:
     """The state of one cell; changes count after ``commit()`` and are gone after ``abort()``."""
 
-    place = "memory"
-
-    def __init__(self) -> None:
-        self._kept: tuple[str | None, dict[str, bytes]] = (None, {})
+    def __init__(self, kept: tuple[str | None, dict[str, bytes]] = (None, {})) -> None:
+        self._kept = kept
         self.abort()
 
     def commit(self) -> None:
@@ -19,6 +17,10 @@ class MemoryStore:
 
     def abort(self) -> None:
         self._header, self.values = self._kept[0], dict(self._kept[1])
+
+    def copy(self) -> MemoryStore:
+        """Another store with what is committed in this one."""
+        return MemoryStore((self._kept[0], dict(self._kept[1])))
 
     def header(self) -> str | None:
         return self._header
@@ -36,6 +38,3 @@ class MemoryStore:
     def let_go(self, names: Iterable[str]) -> None:
         for name in names:
             del self.values[name]
-
-    def tidy(self, kept: Iterable[str]) -> None:
-        assert set(kept) == set(self.values)

@@ -121,12 +121,7 @@ class SparkCase:
         return penstock.spark.join(self.graph, frames, cells, lateness=lateness, **options)
 
     def run(self, cells: int, **options: Any) -> None:
-        """Run the query on what is written and not yet read; results are added to the sink.
-
-        With an even number of cells, windows are kept in files beside the checkpoint.
-        """
-        if cells % 2 == 0:
-            options["state_folder"] = self.folder / "state"
+        """Run the query on what is written and not yet read; results are added to the sink."""
         query = (
             self.join(cells, **options)
             .writeStream.option("checkpointLocation", str(self.folder / "checkpoint"))

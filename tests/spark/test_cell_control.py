@@ -15,7 +15,9 @@ from penstock.cells.placement import place
 from penstock.engine.control import controller
 from penstock.spark import cell_history
 from penstock.spark.cell import CellSettings
-from penstock.spark.cell_history import CellHistory, LiveCell, Taken
+from penstock.spark.cell_history import CellHistory
+from penstock.spark.engine_cache import EngineCache
+from penstock.spark.live_cell import LiveCell, Taken
 
 ROWS, WINDOW = 200, 4
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])
@@ -55,21 +57,22 @@ def settings(**options: object) -> CellSettings:
 
 
 def take(
-    store: MemoryStore, how: CellSettings, delivery: Delivery, live: LiveCell | None, number: int
-) -> Taken:
+    store: MemoryStore, how: CellSettings, delivery: Delivery, worker: EngineCache
+) -> tuple[Taken, LiveCell]:
     history = CellHistory(store, how, 0, "f")
     history.read()
-    return history.take(delivery, live, f"{number:x}")
+    return history.take(delivery, worker)
 
 
 def test_a_change_survives_a_restart_and_is_told_once() -> None:
     store, how = MemoryStore(), settings(feedback="off")
-    live: LiveCell | None = None
+    worker = EngineCache()
     changes, plans, origins = [], [], []
     for number, delivery in enumerate(deliveries(16)):
         # Every third batch runs in a new worker, which has nothing but the state.
-        taken = take(store, how, delivery, None if number % 3 == 2 else live, number)
-        live = taken.live
+        if number % 3 == 2:
+            worker.clear()
+        taken, live = take(store, how, delivery, worker)
         changes += [event.plan for event in taken.decisions if event.is_change]
         plans.append(str(live.cell.engine.plan))
         origins.append(taken.origin)
@@ -81,14 +84,14 @@ def test_a_change_survives_a_restart_and_is_told_once() -> None:
 
 def test_the_options_of_now_count_after_a_restart() -> None:
     store = MemoryStore()
-    first = [take(store, settings(), each, None, n) for n, each in enumerate(deliveries(6))]
-    assert str(first[-1].live.cell.engine.plan) == "((A C) B)"
+    first = [take(store, settings(), each, EngineCache()) for each in deliveries(6)]
+    assert str(first[-1][1].cell.engine.plan) == "((A C) B)"
     *_, delivery = deliveries(7)
     limits = penstock.Limits(memory="1GiB")
-    off = take(store, settings(adapt="off", limits=limits), delivery, None, 7).live.cell.engine
+    off = take(store, settings(adapt="off", limits=limits), delivery, EngineCache())[1].cell.engine
     assert off.is_pinned
     assert off.options.limits == limits
     *_, delivery = deliveries(8)
-    given = take(store, settings(plan="((A B) C)"), delivery, None, 8).live.cell.engine
+    given = take(store, settings(plan="((A B) C)"), delivery, EngineCache())[1].cell.engine
     assert str(given.plan) == "((A B) C)"
     assert given.is_pinned

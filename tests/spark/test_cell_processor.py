@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 import penstock
 from penstock.cells.placement import place
@@ -24,8 +23,6 @@ sys.orig_argv.append("pyspark.sql.streaming.transform_with_state_driver_worker")
 processor = pickle.loads(sys.stdin.buffer.read())
 
 class Handle:
-    def getValueState(self, name, schema):
-        print(name)
     def getMapState(self, name, key, value):
         print(name)
 
@@ -34,18 +31,12 @@ print([m for m in ("numba", "pandas", "pyarrow", "sqlglot") if m in sys.modules]
 """
 
 
-@pytest.mark.parametrize(
-    ("kept", "variables"), [("files", ["header"]), (None, ["header", "values"])]
-)
-def test_its_variables_are_told_without_the_engine(
-    kept: str | None, variables: list[str], tmp_path: Path
-) -> None:
+def test_its_variables_are_told_without_the_engine() -> None:
     query = penstock.parse(
         "SELECT A.x AS a FROM A [RANGE 1 MINUTE], B [RANGE 1 MINUTE] WHERE A.x = B.x",
         schemas=dict.fromkeys("AB", pa.schema([("x", pa.int64()), ("ts", pa.int64())])),
     )
-    folder = None if kept is None else str(tmp_path / kept)
-    work = CellWork(CellSettings(query, place(query, 2)), (0, 1), "mark", folder)
+    work = CellWork(CellSettings(query, place(query, 2)), (0, 1), "mark")
     told = subprocess.run(
         [sys.executable, "-c", ASKED],
         input=pickle.dumps(CellProcessor(work)),
@@ -53,4 +44,4 @@ def test_its_variables_are_told_without_the_engine(
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parent.parent)},
     )
-    assert told.stdout.decode().split("\n")[:-1] == [*variables, "[]"]
+    assert told.stdout.decode().split("\n")[:-1] == ["header", "[]"]

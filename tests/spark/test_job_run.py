@@ -122,14 +122,12 @@ def test_rate_is_stopped_after_a_batch_and_goes_on(spark: SparkSession, tmp_path
     assert numbers
 
 
-def test_a_partitioned_json_sink_hot_values_and_a_state_folder(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_partitioned_json_sink_and_hot_values(spark: SparkSession, tmp_path: Path) -> None:
     kinds = dict.fromkeys("ABC", "parquet")
     case = JobCase(tmp_path, spark)
     for number, name in enumerate(kinds):
         case.deliver(name, "parquet", 1 + number)
-    top = 'trigger = "available-now"\nstate_folder = "windows"\nhot = { "A.x" = ["k"] }'
+    top = 'trigger = "available-now"\nhot = { "A.x" = ["k"] }'
     sink = 'format = "json"\npath = "results"\npartition_by = ["x"]'
     case.write(kinds, top, sink=sink).run()
     found = spark.read.schema("a BIGINT, b BIGINT, c BIGINT, x STRING").json(
@@ -137,7 +135,6 @@ def test_a_partitioned_json_sink_hot_values_and_a_state_folder(
     )
     assert (tmp_path / "results" / "x=k").is_dir()
     assert sorted(map(tuple, found.collect())) == sorted(case.expected().elements())
-    assert any(file.is_file() for file in (tmp_path / "windows").rglob("*"))
 
 
 def test_a_failed_job_says_why_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from penstock.engine.overload.overload import Overload
 from penstock.job.job import Job, Sink
 from penstock.planning.limits import Limits
 from penstock.spark import cell_history
-from penstock.spark.cell_history import CellHistory, LiveCell
+from penstock.spark.cell_history import CellHistory
+from penstock.spark.engine_cache import EngineCache
 from penstock.spark.trigger_budget import with_trigger_budget
 from penstock.testing import FEATURES, Knobs, canonical, generate, rows_of
 
@@ -49,7 +50,7 @@ def test_failed_attempts_lost_and_foreign_engines(
         option = Overload(policy, probes=1e-6)
         settings = dataclasses.replace(settings, options={"overload": option})
         stores = [MemoryStore() for _ in range(settings.placement.cells)]
-        workers: list[dict[int, LiveCell]] = [{}, {}]
+        workers = [EngineCache(), EngineCache()]
         oracle = spark_oracle(case, graph)
         found: Counter[Any] = Counter()
         wanted: Counter[Any] = Counter()
@@ -62,11 +63,9 @@ def test_failed_attempts_lost_and_foreign_engines(
                     worker = chance.choice(workers)
                     history = CellHistory(stores[cell], settings, cell, "f")
                     history.read()
-                    nonce = f"{chance.getrandbits(64):x}"
                     fails = chance.random() < 0.3
                     seen = Delivery(delivery.newest) if fails else delivery
-                    taken = history.take(seen, worker.pop(cell, None), nonce)
-                    worker[cell] = taken.live
+                    taken, _ = history.take(seen, worker)
                     if not fails:
                         break
                     stores[cell].abort()

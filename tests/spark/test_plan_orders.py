@@ -20,8 +20,10 @@ import penstock
 from penstock.cells.delivery import Delivery, to_chunk
 from penstock.errors import OptionError, PlanError
 from penstock.spark import cell_history
-from penstock.spark.cell_history import CellHistory, LiveCell, Taken
+from penstock.spark.cell_history import CellHistory
+from penstock.spark.engine_cache import EngineCache
 from penstock.spark.job_run import JobRun
+from penstock.spark.live_cell import LiveCell, Taken
 from penstock.spark.plan_orders import KEPT, PlanOrders, checked_order, orders_file
 from penstock.spark.prepared_job import prepare
 from penstock.telemetry import Batch, Event, Order, PlanDecision, Start
@@ -100,18 +102,19 @@ class _Run:
         self.settings = settings(plan=plan, adapt="off")
         self.store = MemoryStore()
         self.orders = PlanOrders(plan)
+        self.worker = EngineCache()
         self.live: LiveCell | None = None
-        self._next = enumerate(deliveries())
+        self._next = deliveries()
         self._oracle = Oracle(CELL_QUERY)
 
     def batch(self, lost: bool = False, tries: int = 1) -> Taken:
-        number, delivery = next(self._next)
+        delivery = next(self._next)
         for attempt in range(tries):
             history = CellHistory(self.store, self.settings, 0, "f", self.orders)
             history.read()
-            live = None if lost else self.live
-            taken = history.take(delivery, live, f"{number}-{attempt}")
-            self.live = taken.live
+            if lost:
+                self.worker.clear()
+            taken, self.live = history.take(delivery, self.worker)
             if attempt + 1 < tries:
                 self.store.abort()
                 self.give("pin", FIRST)  # A batch that is tried again may see more orders.
@@ -138,7 +141,8 @@ def test_orders_are_obeyed_once_and_again_where_they_were(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = _Run(monkeypatch)
-    start = str(run.batch().live.cell.engine.plan)
+    run.batch()
+    start = str(run.engine.plan)
     run.give("pin", FIRST)
     assert told(run.batch()) == [("pin", FIRST)]
     assert told(run.batch()) == []

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from penstock.cli import calibrate, completion, experiment, explain, init, ui, warm_up
@@ -94,9 +95,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
+def _one_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """A warning as people read it: where in the code it came from is of no use to them."""
+    return f"penstock: {message}\n"
+
+
 def program() -> None:
     """The program ``penstock``: the command line of this process, to the end."""
     send_lost_interrupts_again()
+    warnings.formatwarning = _one_line
     sys.exit(main())
 
 

@@ -78,8 +78,6 @@ class Job:
     cells: int | Literal["auto"] = "auto"
     hot: Mapping[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     """Values that are spread over cells of their own, by column."""
-    state_folder: str | None = None
-    """Where cells keep their windows as files; None: in Spark's state store."""
     plan: str = "auto"
     adapt: str | None = None
     feedback: str | None = None
@@ -94,6 +92,12 @@ class Job:
         """Beside the checkpoint; None if that is not on this machine."""
         folder = local_path(self.checkpoint)
         return None if folder is None else folder.with_name(f"{folder.name}.events.jsonl")
+
+
+NO_FOLDER = (
+    "has no effect any more, leave it out: windows are in Spark's state store, with the checkpoint"
+)
+"""What is said of ``state_folder``, which was a place for windows beside the checkpoint."""
 
 
 def local_path(address: str) -> Path | None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import glob
 import os
 import tomllib
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from penstock.errors import OptionError
-from penstock.job.job import Job, Limits, Sink, Source, Trigger, local_path
+from penstock.job.job import NO_FOLDER, Job, Limits, Sink, Source, Trigger, local_path
 from penstock.job.mistake import did_you_mean, mistake
 from penstock.job.spark_options import FILE_FORMATS, OPTIONS, READABLE, WRITABLE
 from penstock.job.table import Table
@@ -62,7 +63,6 @@ def job_of(
         trigger=_trigger(top),
         cells=_cells(top),
         hot=_hot(top.take("hot"), top),
-        state_folder=_state_folder(top, folder),
         plan=top.text("plan", 'a plan such as "((A B) C)", or "auto"') or "auto",
         adapt=top.choice("adapt", ("auto", "on", "off")),
         feedback=top.text("feedback"),
@@ -74,6 +74,8 @@ def job_of(
         },
         file=path,
     )
+    if top.text("state_folder", "nothing") is not None:
+        warnings.warn(f"{top.where('state_folder')}: {NO_FOLDER}", FutureWarning, stacklevel=3)
     top.end()
     _check_writable(top.where("checkpoint"), job.checkpoint)
     return job
@@ -210,17 +212,6 @@ def _hot(value: Any, top: Table) -> dict[str, tuple[str | int | float | bool, ..
             raise top.wrong(f"hot.{column}", values, expected, 'is the column in quotes: "A.x"?')
         found[column] = tuple(values)
     return found
-
-
-def _state_folder(top: Table, folder: Path) -> str | None:
-    value = top.text("state_folder", "a folder that all hosts see under this name")
-    if value is None:
-        return None
-    address = _address(value, folder)
-    if local_path(address) is None:
-        raise top.wrong("state_folder", value, "a folder of the file system, not an address")
-    _check_writable(top.where("state_folder"), address)
-    return address
 
 
 def _limits(table: Table | None) -> Limits | None:

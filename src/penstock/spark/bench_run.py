@@ -109,9 +109,7 @@ def _start(spark: SparkSession, order: dict[str, Any], folder: Path, work: Path)
     """The query of ``order`` on the files of ``folder``, which ends when they are read."""
     answer = {
         "source": lambda: _source(spark, order, folder, work),
-        "penstock": lambda: _penstock(
-            _sources(spark, folder, order["columns"]), order["query"], str(work / "state")
-        ),
+        "penstock": lambda: _penstock(_sources(spark, folder, order["columns"]), order["query"]),
         "spark": lambda: _chained(
             _sources(spark, folder, order["columns"]), order["pairs"], order["window"]
         ),
@@ -149,9 +147,9 @@ def _source(spark: SparkSession, order: dict[str, Any], folder: Path, work: Path
     return stream.load()
 
 
-def _penstock(frames: dict[str, DataFrame], text: str, state: str) -> DataFrame:
+def _penstock(frames: dict[str, DataFrame], text: str) -> DataFrame:
     schemas = {name: arrow_schema(frame) for name, frame in frames.items()}
-    return join(penstock.parse(text, schemas=schemas), frames, lateness=0, state_folder=state)
+    return join(penstock.parse(text, schemas=schemas), frames, lateness=0)
 
 
 def _chained(

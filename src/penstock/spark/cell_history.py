@@ -8,13 +8,19 @@ last one have grown to its size. So a batch writes on average about twice what i
 the size of the windows, and a restart reads at most about twice the windows. What lies before the
 base before the last is let go: with it go tuples whose window has passed.
 
-Live engines stay in the memory of Python workers. Spark may run a batch again (a failed task, a
-restarted query, a speculative copy), or run it in another worker, so a live engine may be ahead of
-the state, behind it, or beside it. Every attempt draws a *nonce* and leaves it with its entry. A
-live engine carries version and nonce of the last entry it took in, and is used only if the state
-has this very entry: if it is the last, as it is; if not, after pushing the deliveries behind it. An
-attempt that was not committed left its nonce in no state, so its engine is never used. While an
-engine works, it is in no cache.
+An entry has a *nonce*: a digest of the nonce of the entry before it, the bytes of the delivery, the
+number of the last order that was obeyed, and the fingerprint. So it names the whole history of a
+cell, and two attempts that do the same have the same one, whoever makes them, wherever and when: a
+failed task that is tried again, a speculative copy, a driver that does not know that it was
+replaced, a copy of the checkpoint.
+
+Live engines stay in the memory of Python workers (:mod:`penstock.spark.engine_cache`). Spark may
+run a batch again, or run it in another worker, so a live engine may be ahead of the state, behind
+it, or beside it. It has the nonce of the last entry that it took in, and is used only if the state
+has this very entry: if it is the last, as it is; if not, after pushing the deliveries behind it.
+One that has taken in exactly what is to be taken in now, as when a batch is done twice
+(``foreachBatch`` with two actions), has the answer already, if it was held. While an engine works,
+it is in no cache.
 
 Catching up is what makes several workers per executor cheap: where partitions move between two
 workers, each of them has a live engine that is a few batches behind, and to push what it has missed
@@ -38,27 +44,31 @@ any batch, so all that was owed has left, as it does when all probes are made.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import pyarrow as pa
-
 from penstock.cells.delivery import Delivery
-from penstock.engine.control.plan_event import PlanEvent
+from penstock.engine.rationing.overload import Overload
 from penstock.errors import CheckpointError
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_report import Origin
 from penstock.spark.cell_store import CellStore, value_name
+from penstock.spark.engine_cache import EngineCache
+from penstock.spark.live_cell import LiveCell, Taken
 from penstock.spark.plan_orders import PlanOrders, obey
-from penstock.telemetry.operator_batch import OperatorBatch, operator_batches
+from penstock.telemetry.operator_batch import operator_batches
 
 SMALLEST = 1 << 20
 """There is no base before deliveries have this size together."""
 MOST_ENTRIES = 64
 """Nor are there more deliveries than this between two bases."""
+_NONCE_DIGITS = 32
+"""Hexadecimal digits of a nonce: no two different histories have the same 128 bits."""
 _REPLAY = 0.4
 """To catch up may take this part of the time of a batch."""
 
@@ -92,42 +102,18 @@ class Entry:
 
 
 @dataclass(slots=True)
-class LiveCell:
-    """A cell in memory, with the last entry that it has taken in."""
-
-    version: int
-    nonce: str
-    cell: Cell
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What a delivery led to."""
-
-    results: pa.Table
-    live: LiveCell
-    origin: Origin
-    engine_seconds: float
-    pushed: float
-    """When the push was over, by the performance counter."""
-    rows: Mapping[str, int]
-    late: Mapping[str, int]
-    state_bytes: int
-    stored_bytes: int
-    operators: tuple[OperatorBatch, ...]
-    decisions: tuple[PlanEvent, ...]
-    overload: Mapping[str, Any]
-
-
-@dataclass(slots=True)
 class CellHistory:
-    """The entries of cell ``number``; ``fingerprint`` tells queries and placements apart."""
+    """The entries of cell ``number``; ``fingerprint`` tells queries and placements apart.
+
+    ``mark`` stands for the settings in caches of live cells.
+    """
 
     store: CellStore
     settings: CellSettings
     number: int
     fingerprint: str
     orders: PlanOrders = field(default_factory=PlanOrders)
+    mark: str = ""
     entries: list[Entry] = field(default_factory=list)
 
     def read(self) -> None:
@@ -142,25 +128,55 @@ class CellHistory:
                 f"number of cells: it was written with {header['about']}, and this query has "
                 f"{about(self.settings)}; start it with another checkpoint folder"
             )
-        if header["place"] != self.store.place:
-            raise CheckpointError(
-                f"this checkpoint has its windows in {header['place']}, and the query was started "
-                f"to keep them in {self.store.place}; start it with state_folder as before"
-            )
         self.entries = [Entry(**each) for each in header["entries"]]
-        if header["let_go"]:
-            self.store.tidy([name for entry in self.entries for name in entry.names])
 
     def take(
-        self, delivery: Delivery, live: LiveCell | None, nonce: str, due: float | None = None
-    ) -> Taken:
-        """Push ``delivery`` into the cell and write it down.
+        self, delivery: Delivery, cache: EngineCache, due: float | None = None
+    ) -> tuple[Taken, LiveCell]:
+        """Push ``delivery`` into the cell and write it down; the cell is in ``cache`` then.
 
         ``due`` is when all should be done, by the performance counter, if there is such a time.
         """
-        cell, origin = self._current(live, due)
         if not self.entries:
             delivery = with_static(self.settings, self.number, delivery)
+        parts = delivery.to_parts()
+        nonce = self._nonce(parts)
+        known = [nonce, *(entry.nonce for entry in reversed(self.entries))]
+        live = cache.take(self.mark, known)
+        if live is not None and live.nonce == nonce and live.taken is not None:
+            self._write(parts, live.cell, nonce)
+            taken = replace(live.taken, origin="live", pushed=time.perf_counter())
+        else:
+            cell, origin = self._current(live, due)
+            live, taken = self._push(delivery, parts, cell, origin, nonce, due)
+        cache.put(self.mark, live)
+        return taken, live
+
+    def _nonce(self, parts: Sequence[bytes | memoryview]) -> str:
+        """The name of the history with one more delivery, of which these are the bytes."""
+        before = self.entries[-1].nonce if self.entries else str(self.number)
+        whole = hashlib.sha256()
+        for text in (self.fingerprint, before, str(self._order), self._salt()):
+            whole.update(f"{len(text)} {text}".encode())
+        for part in parts:
+            whole.update(part)
+        return whole.hexdigest()[:_NONCE_DIGITS]
+
+    def _salt(self) -> str:
+        """Something of this attempt alone, where the clock decides what is done."""
+        option = Overload.of(self.settings.options.get("overload", "exact"))
+        return "" if option.policy == "exact" else secrets.token_hex(8)
+
+    def _push(
+        self,
+        delivery: Delivery,
+        parts: Sequence[bytes | memoryview],
+        cell: Cell,
+        origin: Origin,
+        nonce: str,
+        due: float | None,
+    ) -> tuple[LiveCell, Taken]:
+        """Push ``delivery``, of which ``parts`` are the bytes, into ``cell`` and write it down."""
         if self.entries and self.entries[-1].accounts is not None:
             cell.engine.take_over_accounts(self.entries[-1].accounts)
         before = cell.engine.metrics()
@@ -170,13 +186,11 @@ class CellHistory:
         start = time.perf_counter()
         results = cell.push(delivery, seconds=None if due is None else due - start)
         pushed = time.perf_counter()
-        version = self.entries[-1].version + 1 if self.entries else 1
-        self._write(delivery, cell, version, nonce)
+        self._write(parts, cell, nonce)
         after = cell.engine.metrics()
         then, now = before["sources"], after["sources"]
-        return Taken(
+        taken = Taken(
             results,
-            LiveCell(version, nonce, cell),
             origin,
             pushed - start,
             pushed,
@@ -184,10 +198,18 @@ class CellHistory:
             {source: each["late"] - then[source]["late"] for source, each in now.items()},
             after["state"]["bytes"],
             sum(entry.size + entry.base_size for entry in self.entries),
+            str(cell.engine.running_plan),
+            cell.engine.watermark,
             operator_batches(str(cell.engine.running_plan), before, after),
             (*refused, *cell.engine.drain_events()),
             _in_brief(after["overload"]),
         )
+        return LiveCell(nonce, cell, taken.state_bytes, taken), taken
+
+    @property
+    def _order(self) -> int:
+        """The last order that is obeyed once the delivery of now is taken in."""
+        return max(self._obeyed, self.orders.last)
 
     @property
     def _obeyed(self) -> int:
@@ -198,7 +220,7 @@ class CellHistory:
         """The cell as of the last entry: the live one if it can be trusted, else made anew."""
         if live is not None:
             for position, entry in enumerate(self.entries):
-                if (entry.version, entry.nonce) == (live.version, live.nonce):
+                if entry.nonce == live.nonce:
                     missed = self.entries[position + 1 :]
                     if any(entry.owing for entry in missed):
                         break
@@ -230,11 +252,11 @@ class CellHistory:
             delivery = Delivery.from_bytes(self.store.read(entry.delivery))
             cell.push(delivery, seconds, again=True)
 
-    def _write(self, delivery: Delivery, cell: Cell, version: int, nonce: str) -> None:
-        parts = delivery.to_parts()
-        order = max(self._obeyed, self.orders.last)
+    def _write(self, parts: Sequence[bytes | memoryview], cell: Cell, nonce: str) -> None:
+        """One more entry, for the delivery with the bytes ``parts``; ``cell`` has taken it in."""
+        version = self.entries[-1].version + 1 if self.entries else 1
         accounts = cell.engine.overload_accounts()
-        entry = Entry(version, nonce, sum(map(len, parts)), order=order, accounts=accounts)
+        entry = Entry(version, nonce, sum(map(len, parts)), order=self._order, accounts=accounts)
         self.store.write(entry.delivery, parts)
         based = [i for i, each in enumerate(self.entries) if each.base_size]
         behind = self.entries[based[-1] + 1 :] if based else self.entries
@@ -253,8 +275,6 @@ class CellHistory:
         header = {
             "fingerprint": self.fingerprint,
             "about": about(self.settings),
-            "place": self.store.place,
-            "let_go": bool(gone),
             "entries": [asdict(each) for each in self.entries],
         }
         self.store.put_header(json.dumps(header))

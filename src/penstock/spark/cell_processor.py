@@ -11,6 +11,7 @@ and is opened when there are rows, and this module needs nothing but pyspark.
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from collections.abc import Iterator
 from functools import lru_cache
@@ -18,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import (
-    MapState,
     StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
@@ -29,8 +29,13 @@ if TYPE_CHECKING:
 
     from penstock.spark.cell_work import CellWork
 
-_QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
+
+VARIABLE = "header"
+"""The state variable, by cell: see :mod:`penstock.spark.cell_store`."""
+KEY_SCHEMA = "name STRING, part INT"
+VALUE_SCHEMA = "bytes BINARY, plain INT"
+"""``plain`` is the number of bytes before compression, NULL where there is none."""
 
 
 class CellProcessor(StatefulProcessor):
@@ -38,16 +43,12 @@ class CellProcessor(StatefulProcessor):
 
     def __init__(self, work: CellWork) -> None:
         self._packed = pickle.dumps(work)
-        self._keeps_values = work.folder is None
+        self._mark = hashlib.sha256(self._packed).hexdigest()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        # Each variable costs every task the same again to set up, so there are as few as can be.
-        self._header = handle.getValueState("header", "text STRING")
-        self._values: MapState | None = None
-        if self._keeps_values:
-            self._values = handle.getMapState("values", "name STRING, part INT", "bytes BINARY")
+        # Each variable costs every task the same again to set up, so there is only one.
+        self._values = handle.getMapState(VARIABLE, KEY_SCHEMA, VALUE_SCHEMA)
         context = TaskContext.get()
-        self._run = (context.getLocalProperty(_QUERY_ID) if context else None) or ""
         self._batch = int((context.getLocalProperty(_BATCH_ID) if context else None) or -1)
 
     def handleInputRows(  # noqa: N802 - Spark's name
@@ -57,7 +58,7 @@ class CellProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         work = _opened(self._packed)
-        return work.take(int(key[0]), rows, self._header, self._values, self._run, self._batch)
+        return work.take(int(key[0]), rows, self._values, self._mark, self._batch)
 
     def close(self) -> None:
         """Nothing is held beyond the cache."""

@@ -1,29 +1,28 @@
 """The work of a cell in one micro-batch: packed rows in, answers and a report out.
 
-What Spark keeps of a cell is a header, and values where there is no folder for them
-(:mod:`penstock.spark.cell_store`); :mod:`penstock.spark.cell_history` says what becomes of both.
+What Spark keeps of a cell is a header and named values (:mod:`penstock.spark.cell_store`);
+:mod:`penstock.spark.cell_history` says what becomes of both.
 """
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd  # type: ignore[import-untyped]
-from pyspark.sql.streaming.stateful_processor import MapState, ValueState
+from pyspark.sql.streaming.stateful_processor import MapState
 
 from penstock.cells.delivery import Delivery
 from penstock.cells.packing import NO_NEWS
 from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError
-from penstock.spark import engine_cache
 from penstock.spark.cell import CellSettings
 from penstock.spark.cell_history import CellHistory
 from penstock.spark.cell_report import CellReport
-from penstock.spark.cell_store import CellStore, FileValues, StateValues
+from penstock.spark.cell_store import StateValues
+from penstock.spark.engine_cache import WORKER
 from penstock.spark.envelope import Envelope
 from penstock.spark.plan_orders import PlanOrders
 from penstock.spark.trigger_budget import seconds_until_due
@@ -33,48 +32,37 @@ from penstock.spark.trigger_budget import seconds_until_due
 class CellWork:
     """What the cells of ``settings`` do; ``keys`` are the keys of the cells in order.
 
-    ``folder`` is where values are kept, None for the state store. ``orders`` is the file in which
-    people say what they want of the plan. ``interval`` is that of the trigger in seconds, if there
-    is one.
+    ``orders`` is the file in which people say what they want of the plan. ``interval`` is that of
+    the trigger in seconds, if there is one.
     """
 
     settings: CellSettings
     keys: tuple[int, ...]
     fingerprint: str
-    folder: str | None = None
     orders: str | None = None
     interval: float | None = None
 
     def take(
-        self,
-        key: int,
-        rows: Iterable[pd.DataFrame],
-        header: ValueState,
-        values: MapState | None,
-        run: str,
-        batch: int,
+        self, key: int, rows: Iterable[pd.DataFrame], values: MapState, mark: str, batch: int
     ) -> Iterator[pd.DataFrame]:
         """Take the packed ``rows`` of micro-batch ``batch`` into the cell with ``key``.
 
-        ``header`` and ``values`` are its state, ``run`` is the query that it belongs to.
+        ``values`` is its state, ``mark`` stands for this work in caches.
         """
         start = time.perf_counter()
         number = self.keys.index(key)
         delivery = delivered(self.settings, rows)
         orders = None if self.orders is None else Path(self.orders)
         given = PlanOrders.read(orders).given(self.settings.plan)
-        store = self._store(number, header, values, run)
-        history = CellHistory(store, self.settings, number, self.fingerprint, given)
+        store = StateValues(values)
+        history = CellHistory(store, self.settings, number, self.fingerprint, given, mark)
         try:
             history.read()
-            live = engine_cache.take(run, number)
-            taken = history.take(delivery, live, secrets.token_hex(8), self._due(start))
+            taken, live = history.take(delivery, WORKER, self._due(start))
         except EOFError:  # Spark's state server dies of what it cannot write, without a word.
             raise CheckpointError(
                 "Spark's state store does not answer any more; is the disk of the checkpoint full?"
             ) from None
-        engine_cache.put(run, number, taken.live)
-        engine = taken.live.cell.engine
         report = CellReport(
             batch=batch,
             cell=number,
@@ -86,8 +74,8 @@ class CellWork:
             engine_seconds=taken.engine_seconds,
             total_seconds=time.perf_counter() - start,
             origin=taken.origin,
-            plan=str(engine.running_plan),
-            watermark=engine.watermark,
+            plan=taken.plan,
+            watermark=taken.watermark,
             operators=taken.operators,
             decisions=tuple(event.to_json() for event in taken.decisions),
             overload=taken.overload,
@@ -95,7 +83,7 @@ class CellWork:
         ready = time.perf_counter()
         yield from Envelope.of(self.settings.query.schema).wrap(taken.results, report)
         count, handed = sum(taken.rows.values()), time.perf_counter() - ready
-        engine.note_host(count, ready - taken.pushed, taken.results.num_rows, handed)
+        live.cell.engine.note_host(count, ready - taken.pushed, taken.results.num_rows, handed)
 
     def _due(self, start: float) -> float | None:
         """When the cell must be done that was called at ``start``, by the clock of ``start``."""
@@ -105,13 +93,6 @@ class CellWork:
         if self.interval is None:
             return start + option.seconds
         return start + seconds_until_due(self.interval, option.seconds, time.time())
-
-    def _store(
-        self, number: int, header: ValueState, values: MapState | None, run: str
-    ) -> CellStore:
-        if values is not None:
-            return StateValues(header, values)
-        return FileValues(header, Path(self.folder or "") / run / f"cell-{number}")
 
 
 def delivered(settings: CellSettings, frames: Iterable[pd.DataFrame]) -> Delivery:

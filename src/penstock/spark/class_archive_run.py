@@ -41,7 +41,7 @@ def run(folder: Path, archive: Path, base: Path | None = None) -> None:
         source = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
         frames[name] = source.parquet(str(folder / name))
     query = penstock.parse(_QUERY, schemas=dict.fromkeys("ABC", rows.schema))
-    results = join(query, frames, lateness=0, state_folder=folder / "state")
+    results = join(query, frames, lateness=0)
     started = (
         results.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)

@@ -20,6 +20,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -35,6 +37,7 @@ from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
 from penstock.engine.recovery.checkpoint import fingerprint as query_fingerprint
 from penstock.errors import InputError
+from penstock.job.job import NO_FOLDER
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.query.left_out import left_out
 from penstock.spark.arrow_types import answer_schema, arrow_schema, check_type
@@ -77,17 +80,18 @@ def join(
     tell which streams are costly to send to several cells. ``hot`` has values of a join column
     that make up much of a stream, ``{"A.x": [17, 4]}``: each is spread over cells of its own; see
     :func:`penstock.cells.placement.place` for a better way. :func:`penstock.spark.survey` finds
-    both in a sample. ``state_folder`` is where cells keep their windows as files, best
-    beside the checkpoint: a folder that every host of the cluster sees under this name. It makes
-    batches cheaper. Without one, windows are kept in Spark's state store. ``orders`` is a file that
-    cells read at the beginning of each batch, to pin a plan or undo a change while the query runs:
-    see :class:`penstock.spark.plan_orders.PlanOrders`. ``trigger`` is the interval of the query's
+    both in a sample. ``orders`` is a file that cells read at the beginning of each batch, to pin a
+    plan or undo a change while the query runs: see
+    :class:`penstock.spark.plan_orders.PlanOrders`. ``trigger`` is the interval of the query's
     trigger in seconds: an overload policy without a budget of its own keeps batches within it.
-    ``options`` are those of :class:`penstock.Engine`.
+    ``options`` are those of :class:`penstock.Engine`. ``state_folder`` has no effect any more:
+    windows are in Spark's state store, with the checkpoint.
 
     A query cannot be restarted from a checkpoint with other cells, rates or lateness, since tuples
     would be looked for in the wrong cell: this fails in the first batch, with a message.
     """
+    if state_folder is not None:
+        warnings.warn(f"state_folder {NO_FOLDER}", FutureWarning, stacklevel=2)
     engine = Engine(query, plan=plan, **options)
     schemas = _check_frames(query, frames, engine)
     spark = next(iter(frames.values())).sparkSession
@@ -129,13 +133,13 @@ def join(
     if not streaming:
         return grouped.applyInArrow(_all_at_once(settings, keys), answer_schema(query.schema)[1])
     fingerprint = _fingerprint(settings)
-    folder = None if state_folder is None else os.path.abspath(state_folder)
     ordered = None if orders is None else os.path.abspath(orders)
-    work = CellWork(settings, keys, fingerprint, folder, ordered, trigger)
+    work = CellWork(settings, keys, fingerprint, ordered, trigger)
     processor = CellProcessor(work)
     envelope = Envelope.of(query.schema)
     wrapped = grouped.transformWithStateInPandas(processor, envelope.wrapped, "Append", "None")
-    return envelope.unwrap(wrapped, fingerprint[:8])
+    # The same join may be twice in a query, and observed metrics must have different names.
+    return envelope.unwrap(wrapped, f"{fingerprint[:8]} {secrets.token_hex(4)}")
 
 
 def placement_of(

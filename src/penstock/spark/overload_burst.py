@@ -78,7 +78,6 @@ def run_burst(
         frames,
         plan=PLAN,
         overload=policy,
-        state_folder=folder / "state",
         trigger=streams.interval,
     )
     running = (

@@ -54,7 +54,6 @@ class PreparedJob:
                 lateness=lateness or None,
                 rates=_rates(job),
                 hot=_hot(job),
-                state_folder=job.state_folder,
                 orders=orders_file(job.checkpoint),
                 trigger=interval_of(job),
                 **self.options,
