@@ -45,7 +45,8 @@ def frugal() -> type[CellProcessor]:
 
     class Frugal(CellProcessor):
         def init(self, handle: StatefulProcessorHandle) -> None:
-            importlib.import_module("penstock.spark.cell_history").SMALLEST = 1
+            history: Any = importlib.import_module("penstock.spark.cell_history")
+            history.SMALLEST = 1
             super().init(handle)
 
     return Frugal
