@@ -53,7 +53,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.cells.delivery import Delivery
-from penstock.engine.rationing.overload import Overload
+from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_report import Origin
