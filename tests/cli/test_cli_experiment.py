@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main as cli
-from penstock.experiments.figures import registry
-from penstock.experiments.lab.chart import Chart, Panel, series_by
-from penstock.experiments.lab.experiment import Experiment, Point, Row, Verdict
-from penstock.experiments.unit_cost_point import measure_unit_costs
+from penstock_studies.figures import registry
+from penstock_studies.lab.chart import Chart, Panel, series_by
+from penstock_studies.lab.experiment import Experiment, Point, Row, Verdict
+from penstock_studies.unit_cost_point import measure_unit_costs
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def table_3(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_once(*_: object) -> tuple[list[Row], str]:
         return rows, ""
 
-    monkeypatch.setattr("penstock.experiments.lab.runner.in_a_process", at_once)
+    monkeypatch.setattr("penstock_studies.lab.runner.in_a_process", at_once)
 
 
 def test_list_has_all_names(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,9 +94,7 @@ def test_a_run_writes_data_plot_and_report_and_resumes(
 def test_a_point_that_fails_is_told_and_the_exit_code_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(
-        "penstock.experiments.lab.runner.in_a_process", lambda *_: (None, "it broke")
-    )
+    monkeypatch.setattr("penstock_studies.lab.runner.in_a_process", lambda *_: (None, "it broke"))
     command = ["experiment", "jtree-table-3", "--folder", str(tmp_path), "--no-plots"]
     assert cli.main(command) == 1
     said = capsys.readouterr()
@@ -131,7 +129,7 @@ def test_time_left_is_told_in_seconds_or_minutes(
 
     clock = iter(range(100))
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    monkeypatch.setattr("penstock.experiments.lab.runner.in_a_process", lambda *_: ([{"x": 1}], ""))
+    monkeypatch.setattr("penstock_studies.lab.runner.in_a_process", lambda *_: ([{"x": 1}], ""))
     monkeypatch.setattr(registry, "find", lambda name: [made_up([1, 10, 600, 1])])
     assert cli.main(["experiment", "made-up", "--folder", str(tmp_path), "--no-plots"]) == 0
     told = [line.rpartition("… ")[2] for line in capsys.readouterr().err.splitlines()]
@@ -141,3 +139,15 @@ def test_time_left_is_told_in_seconds_or_minutes(
         "1 s, the last one",
         "1 s, the last one",
     ]
+
+
+def test_without_the_studies_it_says_where_they_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in an environment with the installed package alone."""
+    monkeypatch.setattr("penstock.cli.studies.find_spec", lambda name: None)
+    for command in (["experiment", "all"], ["bench", "peers", "--quick"]):
+        assert cli.main(command) == cli.USER_ERROR
+        said = capsys.readouterr().err
+        assert "not in the installed package" in said
+        assert "pip install --editable" in said

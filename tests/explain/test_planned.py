@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from penstock.experiments.random_graph import chain_query
 from penstock.explain.planned import compared, planned
 from penstock.planning.limits import Limits
 from penstock.planning.problem import Problem
 from penstock.planning.statistics import Statistics
+from penstock_studies.random_graph import chain_query
 
 QUERY = chain_query(("A", "B", "C"), (("A", "B"), ("A", "C")), 10)
 SHARES = {("A", "B"): 1e-3, ("A", "C"): 1e-6}

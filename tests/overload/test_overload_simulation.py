@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.experiments import overload_figures as figures
 from penstock.overload import ALLOCATORS, Workload, allocate, observed_model, path_model
 from penstock.overload.simulation import Phase, simulate
 from penstock.plan import StreamSet, read
+from penstock_studies import overload_figures as figures
 
 WORKLOAD = Workload(
     dict.fromkeys("ABCD", 200.0),

@@ -8,7 +8,6 @@ from functools import cache
 
 import pytest
 
-from penstock.experiments.random_graph import chain_query
 from penstock.plan.notation import read
 from penstock.plan.stream_set import StreamSet
 from penstock.planning import adaptation
@@ -19,6 +18,7 @@ from penstock.planning.problem import Problem
 from penstock.planning.smoothing import smoothed
 from penstock.planning.statistics import Statistics
 from penstock.planning.written_cost import written_cost
+from penstock_studies.random_graph import chain_query
 
 WINDOW = 10
 QUERY = chain_query(("A", "B", "C"), (("A", "B"), ("A", "C")), WINDOW)

@@ -14,6 +14,9 @@ import sys
 from grimp import ImportGraph
 from importlinter import Contract, ContractCheck, fields, output
 
+ROOT = "penstock"
+"""The public API: to be allowed to import it says nothing about what is below it."""
+
 
 class OnlyImports(Contract):
     """``package`` imports only ``allowed`` (packages, each with all that is below it)."""
@@ -25,14 +28,13 @@ class OnlyImports(Contract):
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         package = str(self.package)
-        root = package.partition(".")[0]
         allowed = {package, *(str(name) for name in self.allowed)}  # type: ignore[attr-defined]
         importers = {package, *graph.find_descendants(package)} if package in graph.modules else ()
         broken = sorted(
             (importer, imported)
             for importer in importers
             for imported in graph.find_modules_directly_imported_by(importer)
-            if not _is_allowed(imported, allowed, root)
+            if not _is_allowed(imported, allowed)
         )
         return ContractCheck(kept=not broken, metadata={"broken": broken})
 
@@ -43,9 +45,9 @@ class OnlyImports(Contract):
         output.print_error(f"{self.package} may import: {names or 'nothing'}")
 
 
-def _is_allowed(imported: str, allowed: set[str], root: str) -> bool:
+def _is_allowed(imported: str, allowed: set[str]) -> bool:
     if imported.partition(".")[0] in sys.stdlib_module_names:
         return True
     return imported in allowed or any(
-        imported.startswith(f"{name}.") for name in allowed if name != root
+        imported.startswith(f"{name}.") for name in allowed if name != ROOT
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "src" / "penstock"
+SOURCE = ROOT / "src"
 
 
 def _lint(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -31,7 +31,8 @@ def _lint(folder: Path) -> subprocess.CompletedProcess[str]:
 def copy(tmp_path: Path) -> Path:
     """A copy of the package with the rules, to be changed."""
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(PACKAGE, tmp_path / "penstock", ignore=ignored)
+    for package in ("penstock", "penstock_studies"):
+        shutil.copytree(SOURCE / package, tmp_path / package, ignore=ignored)
     shutil.copy(ROOT / ".importlinter", tmp_path)
     rules = tmp_path / "tests" / "project"
     rules.mkdir(parents=True)
@@ -49,6 +50,16 @@ def test_the_rules_hold() -> None:
     [
         ("engine/state/clock.py", "import pyspark", "penstock.engine.state.clock imports pyspark"),
         ("cli/main.py", "import pyspark.sql", "penstock.cli.main imports pyspark"),
+        (
+            "cli/experiment.py",
+            "import penstock_studies",
+            "penstock.cli.experiment imports penstock_studies",
+        ),
+        (
+            "engine/state/rows.py",
+            "from penstock.engine.tree import join_tree",
+            "penstock.engine.state is not allowed to import penstock.engine.tree",
+        ),
         (
             "kernels/ring.py",
             "import pyarrow",

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from penstock.cli import bench_spark
-from penstock.cli.bench.peers import command as bench_peers
+from penstock.cli.bench import peers_command as bench_peers
 from penstock.errors import OptionError
 
 

@@ -1,1 +1,0 @@
-"""The experiments of the papers, one parameterised module for each; ``penstock experiment``."""

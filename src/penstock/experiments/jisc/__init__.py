@@ -1,5 +1,0 @@
-"""The experiments of JISC (Aly, Aref and others, EDBT 2014): section 6, and the analysis of 5.2.
-
-:mod:`~penstock.experiments.jisc.figures` has one function for each of Figures 7 to 12, and what the
-paper says that it shows; :mod:`~penstock.experiments.jisc.propositions` has Propositions 1 to 3.
-"""

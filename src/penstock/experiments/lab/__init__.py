@@ -1,7 +1,0 @@
-"""How experiments are run and shown, whatever they measure.
-
-An :class:`~penstock.experiments.lab.experiment.Experiment` names the points to be measured and says
-how their rows become a chart and a verdict. :mod:`~penstock.experiments.lab.runner` measures what
-the :mod:`~penstock.experiments.lab.store` does not have yet, each point in a process of its own,
-and :mod:`~penstock.experiments.lab.report` writes the page.
-"""

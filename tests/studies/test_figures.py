@@ -1,0 +1,455 @@
+"""Every figure: a tiny run gives rows that can be drawn and judged, and verdicts go both ways."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import OptionError
+from penstock_studies.figures import jaqpot, jisc, jit, jtree
+from penstock_studies.figures.registry import EXPERIMENTS, find
+from penstock_studies.jaqpot_point import (
+    measure_fluctuation,
+    measure_freshness,
+    measure_resources,
+    measure_staleness,
+)
+from penstock_studies.jisc_point import (
+    measure_frequency,
+    measure_latency,
+    measure_normal,
+    measure_stage,
+)
+from penstock_studies.jit.figure_point import measure_lost, measure_setting
+from penstock_studies.jit.setting import Setting
+from penstock_studies.lab.drawing import draw
+from penstock_studies.lab.experiment import Experiment, Row
+from penstock_studies.planners import measure_streams
+from penstock_studies.set_timeline import (
+    Moment,
+    Trace,
+    bounds_of,
+    measure_set,
+    slowed_down,
+)
+
+BY_NAME = {each.name: each for each in EXPERIMENTS}
+
+
+def shown(experiment: Experiment, rows: list[Row], folder: Path) -> str:
+    """Draw, tabulate and judge ``rows``: what was measured, in words."""
+    file = folder / f"{experiment.name}.svg"
+    draw(experiment.chart(rows), file)
+    assert file.stat().st_size > 5_000
+    assert experiment.table(rows)
+    return experiment.judge(rows).measured
+
+
+def test_names_are_unique_and_points_differ_by_scale() -> None:
+    assert len(BY_NAME) == len(EXPERIMENTS)
+    for each in EXPERIMENTS:
+        quick, full = each.points("quick"), each.points("full")
+        assert quick
+        assert len(full) >= len(quick)
+        assert len({point.label for point in full}) == len(full)
+        assert each.claim.endswith(".")
+        assert each.judge([]).standing == "not measured"
+        for point in (*quick, *full):
+            assert point.seconds > 0
+            assert point.function.startswith("penstock_studies.")
+            assert not point.function.startswith("penstock_studies.figures")
+
+
+def test_quick_has_the_ends_and_the_default_and_shares_it() -> None:
+    for numbers, default in (((10, 11, 12, 13), "bushy"), ((14, 15, 16, 17), "left-deep")):
+        shared = {str(point.parameters) for point in BY_NAME[f"jit-{numbers[0]}"].points("quick")}
+        for number in numbers:
+            points = BY_NAME[f"jit-{number}"].points("quick")
+            assert len(points) == {12: 5, 16: 4}.get(number, 3)
+            assert all(point.parameters["shape"] == default for point in points)
+            shared &= {str(point.parameters) for point in points}
+        assert len(shared) == 1
+    assert [p.parameters["window"] for p in BY_NAME["jit-10"].points("full")] == [
+        10, 15, 20, 25, 30,
+    ]  # fmt: skip
+    assert all(p.parameters["hours"] == 5 for p in BY_NAME["jit-10"].points("full"))
+
+
+def test_names_patterns_and_what_is_unknown() -> None:
+    assert find("all") == list(EXPERIMENTS)
+    assert [each.name for each in find("jit-12, jtree-*")] == [
+        "jit-12",
+        *(each.name for each in jtree.EXPERIMENTS),
+    ]
+    with pytest.raises(OptionError, match=r"jtree-table-3.*\n?hint: did you mean jit-10\?"):
+        find("jit10")
+
+
+def test_a_tiny_run_of_jit(tmp_path: Path) -> None:
+    setting = Setting("bushy", 4, 0.5, 1.0, 8)
+    rows: list[Row] = []
+    for rate in (0.6, 1.0):
+        small = Setting("bushy", 4, 0.5, rate, 8)
+        rows += measure_setting({**jit.parameters(small, "quick"), "hours": 0.05}, 1)
+    assert {row["results"] for row in rows if row["rate"] == 1.0 and "publ" not in row["form"]} == {  # type: ignore[operator]
+        rows[-1]["results"]
+    }
+    assert len(rows) == 2 * 12
+    assert "λ = 0.6 to 1" in shown(BY_NAME["jit-11"], rows, tmp_path)
+    lost = measure_lost({**jit.parameters(setting, "quick"), "hours": 0.1}, 1)
+    said = shown(BY_NAME["jit-exactness"], lost, tmp_path)
+    assert said.endswith("0 are; in the engine 0")
+
+
+def _jit(x: float, varied: str, ref: int, ours: int, memory: int = 50) -> list[Row]:
+    common: dict[str, Any] = {
+        "window": 20, "rate": 1, "streams": 6, "largest": 200, "system": "literal",
+        "complete": True, "cpu": 1.0, varied: x,
+    }  # fmt: skip
+    return [
+        {**common, "form": "REF", "comparisons": ref, "memory": 100},
+        {**common, "form": "JIT, exact", "comparisons": ours, "memory": memory},
+    ]
+
+
+Values = list[tuple[int, ...]]
+"""x, comparisons of REF and of JIT and, if they matter, bytes of JIT (REF has 100)."""
+
+
+@pytest.mark.parametrize(
+    ("number", "good", "mixed", "bad"),
+    [
+        (
+            10,
+            [(10, 100, 10), (30, 3000, 20)],
+            [(10, 100, 90), (30, 3000, 2000)],
+            [(10, 100, 120, 110), (30, 300, 400, 110)],
+        ),
+        (
+            12,
+            [(4, 100, 10, 60), (8, 900, 20, 40)],
+            [(4, 100, 10, 60), (8, 100, 20, 40)],
+            [(4, 100, 100, 100), (8, 90, 100, 101)],
+        ),
+        (
+            13,
+            [(100, 90, 20), (200, 60, 9), (300, 40, 8)],
+            [(100, 90, 20), (200, 60, 9), (300, 40, 1)],
+            [(100, 9, 2), (200, 9, 4), (300, 9, 9)],
+        ),
+        (
+            14,
+            [(5, 100, 50), (15, 900, 50)],
+            [(5, 100, 50), (15, 100, 60)],
+            [(5, 100, 90, 90), (15, 100, 99, 90)],
+        ),
+        (
+            17,
+            [(30, 900, 20), (50, 300, 15), (70, 100, 9)],
+            [(30, 900, 50), (50, 300, 30), (70, 100, 1)],
+            [(30, 100, 99), (70, 99, 90)],
+        ),
+    ],
+)
+def test_verdicts_on_jit(number: int, good: Values, mixed: Values, bad: Values) -> None:
+    varied = {10: "window", 12: "streams", 13: "largest", 14: "window", 17: "largest"}[number]
+
+    def judged(values: Values) -> str:
+        rows = [
+            row for x, ref, ours, *memory in values for row in _jit(x, varied, ref, ours, *memory)
+        ]
+        return BY_NAME[f"jit-{number}"].judge(rows).standing
+
+    assert judged(good) == "holds"
+    assert judged(mixed) == "holds in part"
+    assert judged(bad) == "does not hold"
+
+
+def test_runs_that_were_stopped_are_not_compared() -> None:
+    rows = [{**row, "complete": False} for row in _jit(10, "window", 100, 1)]
+    assert BY_NAME["jit-10"].judge(rows).standing == "not measured"
+    assert jit.ratios(rows, "window", "literal", "JIT, exact", "comparisons") == []
+
+
+def test_exactness_goes_both_ways() -> None:
+    def judged(published: int) -> str:
+        found = {
+            "REF": 10,
+            "JIT as published": published,
+            "JIT, exact": 10,
+            "engine, asked first": 10,
+        }
+        return jit.lost_verdict(
+            [{"largest": 4, "form": form, "results": count} for form, count in found.items()]
+        ).standing
+
+    assert judged(10) == "holds"
+    assert judged(7) == "does not hold"
+
+
+def test_a_slowed_down_machine_has_a_queue() -> None:
+    """Four pushes in two seconds, each 0.3 CPU seconds; half a CPU second per second."""
+    trace = Trace((0.3,) * 4, (10,) * 4, (5, 6, 7, 8))
+    # Done at 1.1, 1.7, 2.3 and 2.9.
+    assert slowed_down(trace, 30, 0.5, 100) == [Moment(1, 0, 30, 0), Moment(2, 20, 30, 6)]
+    assert slowed_down(trace, 30, 10, 100) == [Moment(1, 10, 0, 5), Moment(2, 30, 0, 7)]
+    # With room for 6 it ends at the push that needs 7.
+    assert slowed_down(trace, 30, 10, 6) == [Moment(1, 10, 0, 5)]
+    assert trace.steady_cpu == pytest.approx(0.6)
+
+
+def test_the_machine_is_too_slow_for_one_of_two_plans() -> None:
+    found = {
+        "mjoin": Trace((0.4,) * 8, (1,) * 8, (10,) * 8),
+        "bjtree": Trace((0.1,) * 8, (1,) * 8, (90,) * 8),
+    }
+    capacity, room = bounds_of("2", found)
+    assert capacity == pytest.approx(1.15 * 0.2)
+    assert math.isinf(room)
+    capacity, room = bounds_of("3", found)
+    assert capacity == pytest.approx(1.6)
+    assert room == pytest.approx(30)
+
+
+def test_a_tiny_run_of_the_sets(tmp_path: Path) -> None:
+    rows = measure_set({"set": "1", "join": "nested-loops", "seconds": 8, "rounds": 1}, 1)
+    assert "set 1" in shown(BY_NAME["jtree-7"], list(rows), tmp_path)
+    # Twice the CPU that any plan needs: queues are empty but for noise.
+    assert {row["results"] for row in rows if row["second"] == 8}
+    eight = [
+        row
+        for name in ("2", "3", "4 at 15 s")
+        for row in measure_set({"set": name, "join": "nested-loops", "seconds": 4, "rounds": 1}, 1)
+    ]
+    draw(BY_NAME["jtree-8"].chart(eight), tmp_path / "eight.svg")
+    assert {row["plan"] for row in eight} == {"mjoin", "bjtree", "jtree"}
+
+
+def _ended(name: str, plan: str, second: int, results: int, queue: int = 0) -> list[Row]:
+    return [
+        {
+            "set": name, "join": "nested-loops", "plan": plan, "second": each,
+            "results": results, "queue": queue, "memory": 1, "cpu": 1.0,
+            "peak": 10 if plan == "mjoin" else 40, "capacity": 1.0, "room": 20.0,
+        }
+        for each in range(1, second + 1)
+    ]  # fmt: skip
+
+
+def test_verdicts_on_the_sets() -> None:
+    same = [*_ended("1", "mjoin", 5, 100), *_ended("1", "bjtree", 5, 100)]
+    assert jtree.verdict_7(same).standing == "holds"
+    slow = [*_ended("1", "mjoin", 5, 100), *_ended("1", "bjtree", 5, 50)]
+    assert jtree.verdict_7(slow).standing == "holds in part"
+    four = jtree.SET_4
+    good = [
+        *_ended("2", "mjoin", 9, 10, queue=500), *_ended("2", "bjtree", 9, 30, queue=2),
+        *_ended("3", "mjoin", 9, 10), *_ended("3", "bjtree", 5, 5),
+        *_ended(four, "mjoin", 9, 10), *_ended(four, "bjtree", 5, 9), *_ended(four, "jtree", 9, 12),
+    ]  # fmt: skip
+    assert jtree.verdict_8(good).standing == "holds"
+    ended = {(str(row["set"]), str(row["plan"])): row["ended"] for row in jtree.set_table(good)}
+    assert ended["3", "bjtree"] == "out of memory after 5 s"
+    assert ended["3", "mjoin"] is None
+    bad = [
+        *_ended("2", "mjoin", 9, 10), *_ended("2", "bjtree", 9, 10),
+        *_ended("3", "mjoin", 9, 10), *_ended("3", "bjtree", 9, 5),
+        *_ended(four, "mjoin", 9, 10), *_ended(four, "bjtree", 9, 9), *_ended(four, "jtree", 9, 9),
+    ]  # fmt: skip
+    assert jtree.verdict_8(bad).standing == "does not hold"
+    # A tree that has no room in its first second has no row at all.
+    first = [row for row in good if (row["set"], row["plan"]) != ("3", "bjtree")]
+    assert "after 0 s" in jtree.verdict_8(first).measured
+
+
+def test_a_tiny_run_of_the_planners(tmp_path: Path) -> None:
+    rows = [
+        row
+        for count in (3, 4, 5, 10)
+        for row in measure_streams({"streams": count, "graphs": 4, "finder": count < 6}, 1)
+    ]
+    assert "two-layer plans 10 streams in" in shown(BY_NAME["jtree-13"], rows, tmp_path)
+    draw(BY_NAME["jtree-14"].chart(rows), tmp_path / "fourteen.svg")
+    summary = jtree.summary_14(rows)
+    assert [row["N"] for row in summary] == [3, 5, 10]
+    assert all(row["both"] <= min(row["state-selection"], row["state-removal"]) for row in summary)
+
+
+def _planner(streams: int, planner: str, ms: float, qualified: int) -> Row:
+    return {
+        "kind": "planner", "streams": streams, "settings": 10, "planner": planner,
+        "mean_ms": ms, "most_ms": ms, "qualified": qualified, "exists": 5,
+    }  # fmt: skip
+
+
+def test_verdicts_on_planners() -> None:
+    def judged(finder: float, qualified: int) -> str:
+        rows = [
+            _planner(6, "jtree-finder", 1.0, 5),
+            _planner(7, "jtree-finder", finder, 5),
+            *(
+                _planner(n, planner, 1.0, qualified)
+                for n in (6, 7)
+                for planner in ("state-selection", "state-removal", "two-layer")
+            ),
+        ]
+        return jtree.verdict_13(rows).standing
+
+    assert judged(10.0, 5) == "holds"
+    assert judged(1.0, 4) == "does not hold"
+
+    def tendency(selection: tuple[float, float], removal: tuple[float, float]) -> str:
+        return jtree.verdict_14(
+            [
+                {
+                    "kind": "plan",
+                    "streams": 10,
+                    "graph": 0,
+                    "planner": name,
+                    "cpu": cpu,
+                    "memory": memory,
+                }
+                for name, (cpu, memory) in (
+                    ("state-selection", selection),
+                    ("state-removal", removal),
+                )
+            ]
+        ).standing
+
+    assert tendency((2.0, 10.0), (1.0, 20.0)) == "holds"
+    assert tendency((1.0, 20.0), (2.0, 10.0)) == "does not hold"
+
+
+def test_verdict_on_table_3(tmp_path: Path) -> None:
+    def rows(join: float) -> list[Row]:
+        return [
+            {"operation": symbol, "name": symbol, "paper": 200.0, "here": here}
+            for symbol, here in (("C_j", join), ("C_i", 10.0), ("C_d", 2.0))
+        ]
+
+    assert "20 and 100 times faster" in shown(BY_NAME["jtree-table-3"], rows(100.0), tmp_path)
+    assert jtree.verdict_table_3(rows(100.0)).standing == "holds"
+    assert jtree.verdict_table_3(rows(20.0)).standing == "holds in part"
+    assert jtree.verdict_table_3(rows(5.0)).standing == "does not hold"
+
+
+def test_a_tiny_run_of_jaqpot(tmp_path: Path) -> None:
+    eleven = [
+        row
+        for shape in jaqpot.SHAPES
+        for row in measure_fluctuation({"shape": shape, "slower": 60.0}, 1)
+    ]
+    assert "linear" in shown(BY_NAME["jaqpot-11"], eleven, tmp_path)
+    thirteen: list[Row] = []
+    for family in jaqpot.FAMILIES:
+        for shape in jaqpot.SHAPES:
+            given: dict[str, str | int] = {"shape": shape, "family": family, "runs": 1}
+            thirteen += measure_freshness(given, 1)
+            thirteen += [
+                {**given, "allocator": name, "freshness": f, "stale": 10.0}
+                for name in ("jdam", "grepp", "tree-greedy")
+                for f in (1.5, 3.0, 5.0)
+            ]
+    assert "Freshness takes" in shown(BY_NAME["jaqpot-13"], thirteen, tmp_path)
+
+
+def _resources(slope: float, jdam: float) -> list[Row]:
+    return [
+        {
+            "shape": "linear", "family": "figure-10", "allocator": name,
+            "resources": float(share), "throughput": factor * share,
+        }
+        for share in range(0, 101, 10)
+        for name, factor in (("jaqpot", slope), ("jdam", jdam))
+    ]  # fmt: skip
+
+
+def test_verdicts_on_jaqpot(tmp_path: Path) -> None:
+    assert jaqpot.verdict_12(_resources(1.5, 0.2)).standing == "holds"
+    assert jaqpot.verdict_12(_resources(1.0, 0.33)).standing == "holds in part"
+    assert jaqpot.verdict_12(_resources(0.5, 0.5)).standing == "does not hold"
+    draw(jaqpot.chart_12(_resources(1.5, 0.2)), tmp_path / "twelve.svg")
+
+    def after_ten_minutes(ours: float) -> str:
+        return jaqpot.verdict_11(
+            [
+                {"shape": "linear", "allocator": name, "minute": 10.0, "results": results}
+                for name, results in (("jaqpot", ours), ("jdam", 10.0))
+            ]
+        ).standing
+
+    assert after_ten_minutes(40.0) == "holds"
+    assert after_ten_minutes(11.0) == "does not hold"
+
+
+def test_points_of_jaqpot_are_those_of_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The long runs are tested with the simulation; here it is what a row looks like."""
+    module = "penstock_studies.overload_figures"
+    table = [{"resources": 10.0, "jaqpot": 12.0, "jdam": 4.0}]
+    for name in ("throughput_by_resources", "throughput_under_lifespans"):
+        monkeypatch.setattr(f"{module}.{name}", lambda *_: table)
+    for family in ("figure-10", "lifespans"):
+        rows = measure_resources({"shape": "linear", "family": family, "runs": 1}, 1)
+        assert [(row["allocator"], row["throughput"]) for row in rows] == [
+            ("jaqpot", 12.0),
+            ("jdam", 4.0),
+        ]
+        assert all(row["family"] == family for row in rows)
+    monkeypatch.setattr(f"{module}.stale_results", lambda *_: [{"freshness": 1.5, "jdam": 4.0}])
+    (row,) = measure_staleness({"shape": "bushy", "family": "selective", "runs": 1}, 1)
+    assert row["stale"] == 4.0
+
+
+def test_a_tiny_run_of_jisc(tmp_path: Path) -> None:
+    small: dict[str, int | str] = {"window": 200, "batch": 50, "case": "worst", "rounds": 2}
+    stages = [row for n in (3, 4) for row in measure_stage({**small, "joins": n}, 1)]
+    assert "with 4 joins" in shown(BY_NAME["jisc-8"], stages, tmp_path)
+    often = [
+        row
+        for every in (0.5, 1.0)
+        for row in measure_frequency({**small, "joins": 3, "every": every, "windows": 1.0}, 1)
+    ]
+    assert "over that of JISC" in shown(BY_NAME["jisc-11"], often, tmp_path)
+    assert "symmetric" in shown(BY_NAME["jisc-9"], measure_normal({"small": True}, 1), tmp_path)
+    latencies = [
+        row
+        for join, window in (("hash", 500), ("nested-loops", 200))
+        for row in measure_latency({"join": join, "window": window}, 1)
+    ]
+    assert "windows of 500: JISC" in shown(BY_NAME["jisc-10"], latencies, tmp_path)
+
+
+def test_verdicts_on_jisc() -> None:
+    def stage(track: float, eddy: float) -> str:
+        row: Row = {"joins": 9, "jisc s": 1.0, "parallel-track s": track, "cacq s": eddy}
+        worse: Row = {"joins": 2, "jisc s": 1.0, "parallel-track s": 0.1, "cacq s": 0.1}
+        assert jisc.frequency_verdict([row]).standing == jisc.stage_verdict([worse, row]).standing
+        return jisc.stage_verdict([worse, row]).standing
+
+    alone: Row = {"joins": 9, "jisc s": 2.0, "parallel-track s": 1, "cacq s": 1, "unchanged s": 1.5}
+    assert "no transition, 0.75×" in jisc.stage_verdict([alone]).measured
+    assert stage(2.0, 2.0) == "holds"
+    assert stage(2.0, 0.5) == "holds in part"
+    assert stage(0.5, 0.5) == "does not hold"
+    far: Row = {"joins": 9, "jisc s": 1.0, "parallel-track s": 8, "cacq s": 2}
+    assert jisc.best_case_verdict([far]).standing == "holds"
+    assert jisc.best_case_verdict([{**far, "parallel-track s": 1.1}]).standing == "holds in part"
+
+    def normal(plain: float, eddy: float) -> str:
+        seconds = {"jisc": 1.0, "symmetric hash join": plain, "cacq": eddy}
+        return jisc.normal_verdict([{"strategy": n, "s": s} for n, s in seconds.items()]).standing
+
+    assert normal(1.01, 2.0) == "holds"
+    assert normal(0.5, 2.0) == "holds in part"
+    assert normal(0.5, 0.5) == "does not hold"
+
+    def latency(moving: float) -> str:
+        return jisc.latency_verdict(
+            [{"join": "hash", "window": 10, "jisc s": 1.0, "moving-state s": moving}]
+        ).standing
+
+    assert latency(3.0) == "holds"
+    assert latency(1.0) == "does not hold"

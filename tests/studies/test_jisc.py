@@ -1,0 +1,152 @@
+"""The experiments of the JISC paper: that they measure what they say, and judge what they measured.
+
+Nothing here asserts a time.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import penstock
+from penstock_studies.jisc import figures
+from penstock_studies.jisc.contest import contest, least, ordinary
+from penstock_studies.jisc.propositions import (
+    expected_complete,
+    propositions,
+    simulated_complete,
+    variance_complete,
+    verdict_propositions,
+)
+from penstock_studies.jisc.setting import (
+    Setting,
+    best_case,
+    complete_states,
+    left_deep,
+    worst_case,
+)
+
+SMALL = Setting(joins=3, window=60, batch=20)
+
+
+def test_best_and_worst_case_are_what_they_are_called() -> None:
+    """Of n states, the root's included, one is incomplete, or all but the root's."""
+    order = tuple("ABCDEF")
+    assert left_deep(best_case("ABCD")) == "(((A B) D) C)"
+    assert complete_states(order, order) == 5
+    assert complete_states(order, best_case(order)) == 4
+    assert complete_states(order, worst_case(order)) == 1
+
+
+@pytest.mark.parametrize("case", [best_case, worst_case])
+def test_a_migration_stage_has_ratios_of_what_was_spent(case: figures.Case) -> None:
+    row = figures.migration_stage(SMALL, case, seed=1)
+    assert row["joins"] == 3
+    assert row["unchanged s"] > 0
+    assert row["cacq / jisc"] == row["cacq s"] / row["jisc s"] > 0
+    assert row["parallel-track / jisc"] == row["parallel-track s"] / row["jisc s"] > 0
+
+
+def test_frequent_transitions_and_latency_run() -> None:
+    row = figures.frequency(SMALL, worst_case, every=0.5, windows=1.0, seed=1)
+    assert row["jisc s"] > 0
+    for join in ("hash", "nested-loops"):
+        setting = Setting(3, 200, 20, join)
+        assert figures.latency(setting, "moving-state", seed=1) > 0
+
+
+def test_normal_operation_runs() -> None:
+    rows = figures.figure_9(quick=True, seed=1)
+    assert [row["strategy"] for row in rows] == ["jisc", "symmetric hash join", "cacq"]
+    assert rows[0]["of jisc"] == 1.0
+
+
+def test_a_contest_with_a_wrong_answer_is_none() -> None:
+    engines = {
+        "one": SMALL.engine(left_deep(SMALL.streams)),
+        "two": SMALL.engine(left_deep(SMALL.streams)),
+    }
+    pushes = list(SMALL.batches(1.0, seed=1))
+    engines["one"].push(pushes[0])
+    with pytest.raises(penstock.PenstockError, match="engines disagree"):
+        contest(engines, pushes[1:])
+
+
+def test_of_several_rounds_the_least_of_each_push_counts() -> None:
+    rounds = [{"a": np.array([1.0, 5.0])}, {"a": np.array([3.0, 2.0])}]
+    assert least(rounds) == {"a": 3.0}
+
+
+def test_ordinary_pushes_are_compared_round_by_round() -> None:
+    rounds = [
+        {"a": np.array([1.0, 1.0, 9.0]), "b": np.array([2.0, 8.0, 2.0])},
+        {"a": np.array([4.0, 4.0, 4.0]), "b": np.array([8.0, 8.0, 8.0])},
+        {"a": np.array([2.0, 9.0, 2.0]), "b": np.array([9.0, 9.0, 9.0])},
+    ]
+    assert ordinary(rounds, "a") == {"a": 6.0, "b": 12.0}
+
+
+def test_engines_take_turns_in_another_order_each_time() -> None:
+    engines = {name: SMALL.engine(left_deep(SMALL.streams)) for name in "abc"}
+    seen: list[str] = []
+    contest(engines, SMALL.batches(3.0, seed=1), lambda name, *_: seen.append(name))
+    turns = ["".join(seen[start : start + 3]) for start in range(0, len(seen), 3)]
+    assert {"".join(sorted(turn)) for turn in turns} == {"abc"}
+    followed = {first + second for first, second in pairwise(seen) if first != second}
+    assert len(followed) == 6
+
+
+def test_verdicts_read_the_rows() -> None:
+    good = [{"parallel-track / jisc": 1.5, "cacq / jisc": 2.0}]
+    bad = [{"parallel-track / jisc": 1.5, "cacq / jisc": 0.8}]
+    for verdict in (figures.verdict_7, figures.verdict_8, figures.verdict_11, figures.verdict_12):
+        assert verdict(good).holds
+        assert not verdict(bad).holds
+        assert "0.80 times" in verdict(bad).measured
+    priced = [{**good[0], "parallel-track s": 3.0, "unchanged s": 2.0}]
+    assert "1.50 to 1.50 times the old plan" in figures.verdict_8(priced).measured
+    normal = [
+        {"strategy": "jisc", "of jisc": 1.0},
+        {"strategy": "symmetric hash join", "of jisc": 0.99},
+        {"strategy": "cacq", "of jisc": 1.9},
+    ]
+    assert figures.verdict_9(normal).holds
+    assert not figures.verdict_9([*normal[:1], {**normal[1], "of jisc": 0.9}, normal[2]]).holds
+    late = [
+        {
+            "join": join,
+            "window": window,
+            "jisc s": 0.1,
+            "moving-state s": 0.1 * ratio,
+            "moving-state / jisc": ratio,
+        }
+        for join, window, ratio in [("hash", 10, 1), ("hash", 20, 9), ("nested-loops", 10, 99)]
+    ]
+    assert figures.verdict_10(late).holds
+    assert not figures.verdict_10([late[0], late[2]]).holds
+
+
+def test_proposition_1_against_all_exchanges() -> None:
+    """The formulas against the definition, with every pair of positions and its probability."""
+    for n in (2, 5, 12):
+        plan = tuple(range(n + 1))
+        counts, weights = [], []
+        for i in range(1, n + 1):
+            for j in range(i + 1, n + 1):
+                changed = list(plan)
+                changed[i], changed[j] = changed[j], changed[i]
+                counts.append(complete_states(list(map(str, plan)), list(map(str, changed))))
+                weights.append(1 / (j - i))
+        mean = np.average(counts, weights=weights)
+        variance = np.average((np.array(counts) - mean) ** 2, weights=weights)
+        assert expected_complete(n) == pytest.approx(mean)
+        assert variance_complete(n) == pytest.approx(variance, abs=1e-9)
+
+
+def test_the_simulation_agrees_with_the_propositions() -> None:
+    found = simulated_complete(10, 500, np.random.default_rng(3))
+    assert found.min() >= 1
+    assert found.max() <= 9  # At least one state is incomplete.
+    assert verdict_propositions(propositions(quick=True, seed=3)).holds
