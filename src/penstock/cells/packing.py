@@ -5,11 +5,15 @@ newest event time of the batch in any case, since all cells share one clock. A c
 several cells is made once. ``partition`` and ``sequence`` put the chunks of a micro-batch into one
 order, the same whenever a task is run again. Packed rows leave in batches of some megabytes: copies
 for a thousand cells would be more than an Arrow column of bytes can hold.
+
+A host may have *masked* rows that a predicate on their stream rejects: then batches have two
+columns, the event time of every row, and the row itself as a struct, NULL if it was rejected. Such
+rows move the clock and do nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -53,6 +57,8 @@ class Packer:
     source: str
     schema: pa.Schema
     event_time: str | None
+    is_masked: bool = False
+    """Whether batches are of event times and rows, NULL for rejected ones."""
 
     def pack(self, batches: Iterable[pa.RecordBatch], partition: int) -> Iterator[pa.RecordBatch]:
         """The packed rows of ``batches``, which are all rows of ``partition``."""
@@ -61,6 +67,9 @@ class Packer:
         for sequence, batch in enumerate(batches):
             if not batch.num_rows:
                 continue
+            newest = self._newest(batch)
+            if self.is_masked:
+                batch = pa.RecordBatch.from_struct_array(batch.column(1).drop_null())
             columns = self._conformed(batch)
             chunks: list[bytes | None] = [None] * len(self.keys)
             whole = pa.RecordBatch.from_arrays(list(columns.values()), schema=self.schema)
@@ -69,7 +78,6 @@ class Packer:
                 chunk = to_chunk(rows)
                 for cell in share.cells:
                     chunks[cell] = chunk
-            newest = self._newest(columns)
             for first, last in _pieces(chunks):
                 count = last - first
                 yield pa.RecordBatch.from_arrays(
@@ -85,25 +93,25 @@ class Packer:
                 )
 
     def _conformed(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
-        columns = {}
-        for field in self.schema:
-            column = batch.column(field.name)
-            if column.type != field.type:
-                try:
-                    column = column.cast(field.type)
-                except pa.ArrowInvalid as problem:
-                    raise InputError(
-                        f"column {field.name!r} of {self.source} does not fit its type in the "
-                        f"query, {field.type}: {problem}"
-                    ) from None
-            columns[field.name] = column
-        return columns
+        return {f.name: self._cast(batch.column(f.name), f) for f in self.schema}
 
-    def _newest(self, columns: Mapping[str, pa.Array]) -> int:
+    def _cast(self, column: pa.Array, field: pa.Field) -> pa.Array:
+        if column.type == field.type:
+            return column
+        try:
+            return column.cast(field.type)
+        except pa.ArrowInvalid as problem:
+            raise InputError(
+                f"column {field.name!r} of {self.source} does not fit its type in the "
+                f"query, {field.type}: {problem}"
+            ) from None
+
+    def _newest(self, batch: pa.RecordBatch) -> int:
         """The newest event time in ticks."""
         if self.event_time is None or self.query.by_rows:
             return NO_NEWS
-        newest = pc.max(columns[self.event_time])
+        times = batch.column(0 if self.is_masked else self.event_time)
+        newest = pc.max(self._cast(times, self.schema.field(self.event_time)))
         if not newest.is_valid:
             return NO_NEWS
         if pa.types.is_timestamp(newest.type):

@@ -3,7 +3,7 @@
 Rows that can be in no result (they fail a predicate on their stream alone, or have NULL in an
 equated column) are sent nowhere; but where ROWS windows count them, those that fail a predicate
 are. As in the engine, key expressions are computed only for rows that pass these predicates. A
-source that is read twice is sent once, unfiltered.
+source that is read twice is sent once, without the rows that all of its roles reject.
 """
 
 from __future__ import annotations
@@ -69,15 +69,16 @@ class Router:
         self._everywhere = tuple(range(placement.cells))
         self._hot = np.array([grid.hash for grid in placement.hot], np.uint64)
         self._routes: dict[str, _Route] = {}
-        if placement.cells == 1:
-            return
         for block in query.blocks:
             filters = wire(block).filters
             for stream in block.streams:
                 alias = stream.alias
                 keep = conjunction([p.expression for p in filters[alias]])
-                if stream.source in self._routes or query.by_rows:
-                    keep = None  # In a self-join both roles have the same coordinates.
+                if query.by_rows:
+                    keep = None
+                elif stream.source in self._routes:
+                    # In a self-join both roles have the same coordinates.
+                    keep = _either(self._routes[stream.source].keep, keep)
                 grids = [_grid(alias, 0, placement.dimensions, None)]
                 grids += [_grid(alias, g.first, g.dimensions, g.hash) for g in placement.hot]
                 expression = placement.hot_class.get(alias)
@@ -114,6 +115,13 @@ class Router:
             chosen = None if mine.all() else np.flatnonzero(mine)
             inside, size = _taken(columns, chosen, count)
             yield from _in_grid(grid, inside, size, _within(rows, chosen))
+
+
+def _either(one: Filter | None, other: Filter | None) -> Filter | None:
+    """The rows that pass one of two filters; None lets all pass."""
+    if one is None or other is None:
+        return None
+    return lambda columns, count: one(columns, count) | other(columns, count)
 
 
 def _grid(alias: str, first: int, dimensions: Sequence[Dimension], hot: int | None) -> _Grid:

@@ -46,6 +46,7 @@ from penstock.spark.cell_keys import cell_keys
 from penstock.spark.cell_processor import CellProcessor
 from penstock.spark.cell_work import CellWork
 from penstock.spark.envelope import Envelope
+from penstock.spark.pushdown import needs_clock, push_down
 from penstock.spark.session import PARTITIONS, check_session, parallelism
 from penstock.spark.trigger_budget import with_budget
 from penstock.spark.watermarks import warn_without_watermark, watermark_delays, watermark_policy
@@ -111,19 +112,27 @@ def join(
         placement,
         str(plan),
         delays,
-        {source: _read_static(frames[source], schemas[source]) for source in fixed},
+        {source: _read_static(query, source, frames[source], schemas[source]) for source in fixed},
         options,
     )
     keys = tuple(cell_keys(placement.cells))
-    packed = [
-        frames[source]
-        .select(_quoted(_in_order(frames[source], schemas[source])))
-        .mapInArrow(
-            _packing(Packer(query, placement, keys, source, schemas[source], stream.event_time)),
-            PACKED,
+    packed = []
+    for source, stream in moving.items():
+        clock = needs_clock(query, source, streaming, delays)
+        pushed = push_down(query, frames[source], source, clock)
+        packer = Packer(
+            query,
+            placement,
+            keys,
+            source,
+            schemas[source],
+            stream.event_time,
+            is_masked=pushed.is_masked,
         )
-        for source, stream in moving.items()
-    ]
+        rows = pushed.apply(
+            frames[source], _in_order(frames[source], schemas[source]), stream.event_time
+        )
+        packed.append(rows.mapInArrow(_packing(packer), PACKED))
     if not packed:
         raise InputError("all relations of the query are static; a join on Spark needs a stream")
     united = packed[0]
@@ -219,19 +228,14 @@ def _order_of(
     return [found.field(ARRIVAL)] if by_arrival and ARRIVAL not in chosen else []
 
 
-def _read_static(frame: DataFrame, schema: pa.Schema) -> bytes:
-    rows = frame.select(_quoted(schema.names)).toArrow()
-    return to_chunk(rows.cast(schema))
+def _read_static(query: JoinGraph, source: str, frame: DataFrame, schema: pa.Schema) -> bytes:
+    pushed = push_down(query, frame, source, needs_clock=False)
+    return to_chunk(pushed.apply(frame, schema.names, None).toArrow().cast(schema))
 
 
 def _in_order(frame: DataFrame, schema: pa.Schema) -> list[str]:
     """The columns of ``schema`` as they follow in ``frame``: Spark need not arrange them anew."""
     return [name for name in frame.columns if name in schema.names]
-
-
-def _quoted(names: list[str]) -> list[str]:
-    """Column names as Spark takes them, whatever is in them."""
-    return ["`" + name.replace("`", "``") + "`" for name in names]
 
 
 def _fingerprint(settings: CellSettings) -> str:
