@@ -42,14 +42,10 @@ def read_columns(text: str) -> pa.Schema:
     except SqlglotError as problem:
         first = str(problem).splitlines()[0]
         raise OptionError(f"schema {text!r} cannot be read: {first}; {_EXAMPLE}") from None
-    fields = [
-        pa.field(column.name, _type(column.args.get("kind"), text))
-        for column in table.find_all(exp.ColumnDef)
-        if isinstance(column.parent, exp.Schema)
-    ]
-    if not fields:
-        raise OptionError(f"schema {text!r} has no column; {_EXAMPLE}")
-    return pa.schema(fields)
+    listed = table.this.expressions if isinstance(table.this, exp.Schema) else []
+    if not listed or not all(isinstance(column, exp.ColumnDef) for column in listed):
+        raise OptionError(f"schema {text!r} cannot be read; {_EXAMPLE}")
+    return pa.schema([(column.name, _type(column.args.get("kind"), text)) for column in listed])
 
 
 def _type(kind: object, text: str) -> pa.DataType:

@@ -6,8 +6,8 @@ come whole: it is written elsewhere and moved into the folder, or written in a f
 be told. The ledger has its size, and a file that has another size when it is read again is refused:
 the window that it was part of cannot be had any more.
 
-Names of files that are gone from the folder are forgotten when the names are written down anew, so
-what is kept is never more than what a listing of the folder has.
+Names of files that are gone from the folder for long are forgotten when the names are written down
+anew, so what is kept does not grow without end.
 """
 
 from __future__ import annotations
@@ -25,22 +25,29 @@ from penstock.sources.file_tree import FileTree
 from penstock.sources.input_file import InputFile
 from penstock.sources.portion import UNLIMITED, Admission, Portion
 
+_REMEMBERED = 7 * 86_400 * 10**9
+"""Nanoseconds by which a file that is gone must be older than the newest to be forgotten: a week,
+as long as Spark remembers files by default. One that is put back earlier is not taken twice."""
+
 
 class TakenFiles:
-    """The names of the files that were taken."""
+    """The names of the files that were taken, with their ages."""
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self.names = set(names)
+    def __init__(self, files: Mapping[str, int] | None = None) -> None:
+        self.files = dict(files or {})
+        """When each was last modified, in nanoseconds since 1970."""
 
     def add(self, portion: Portion) -> None:
-        self.names.update(name for name, _, _ in portion)
+        self.files.update((name, changed) for name, _, changed in portion)
 
-    def forget_missing(self, files: Iterable[InputFile]) -> None:
-        """Forget what is not among ``files``, a listing of the folder."""
-        self.names &= {file.name for file in files}
+    def forget(self, available: Iterable[InputFile]) -> None:
+        """Forget old files that are not ``available`` any more."""
+        there = {file.name for file in available}
+        since = max(self.files.values(), default=0) - _REMEMBERED
+        self.files = {n: at for n, at in self.files.items() if n in there or at >= since}
 
-    def to_json(self) -> list[str]:
-        return sorted(self.names)
+    def to_json(self) -> dict[str, int]:
+        return dict(self.files)
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ class FileSource:
         return format_of(self.format_name)
 
     def progress(self, kept: Any = None) -> TakenFiles:
-        return TakenFiles(kept or ())
+        return TakenFiles(kept)
 
     def available(self) -> list[InputFile]:
         return self.tree.files()
@@ -79,7 +86,7 @@ class FileSource:
         chosen: list[InputFile] = []
         size = 0
         for file in listed:
-            if file.name in progress.names:
+            if file.name in progress.files:
                 continue
             if admission.files is not None and len(chosen) >= admission.files:
                 break

@@ -10,6 +10,10 @@ offset of a batch names the entry. So
   made anew (:meth:`Ledger.child`), with the same answers;
 - a copied checkpoint goes on from the same entry in a branch of its own.
 
+Now and then everything that was taken so far is written down as one value (*taken*), so that nobody
+has to read all entries to know it. Entries that neither a window nor a batch that Spark may go back
+to can need are removed (:meth:`Ledger.forget_before`).
+
 An entry is written before Spark hears of the batch. The *note* of an entry is written when its rows
 have been read: how many there were, and the newest event time of each source so far. It is a
 function of the entries up to this one, so all attempts write the same; it is there to save reading
@@ -36,6 +40,8 @@ from penstock.sources.portion import Portions
 
 _FOLDER = "penstock"
 """Below the checkpoint folder of the query."""
+_KEPT = "kept"
+"""The name of the value that has the number of the oldest entry."""
 _DIGEST = 24
 """Hexadecimal digits of a digest: 96 bits, since nobody is an adversary of their own ledger."""
 
@@ -131,6 +137,12 @@ class Ledger:
     def entry(self, position: Position) -> Entry:
         """The entry at ``position``; :class:`CheckpointError` if it is not there."""
         content = self._read(_name(position, "entry"))
+        if content is None and position.number < (kept := int(self.value(_KEPT) or 0)):
+            raise CheckpointError(
+                f"the windows of this query reach back to batch {position.number}, and the ledger "
+                f"was kept from batch {kept} on, as far as windows reached before; start the query "
+                "with another checkpoint folder"
+            )
         if content is None:
             raise CheckpointError(
                 f"the ledger of this query has no entry for batch {position.number}: "
@@ -170,6 +182,26 @@ class Ledger:
 
     def add_note(self, position: Position, note: Note) -> None:
         self._write(_name(position, "note"), note.to_bytes(), durable=False)
+
+    # -- what was taken ----------------------------------------------------------------------
+
+    def taken(self, position: Position) -> Any:
+        """What was taken of each source up to ``position``, if it was written down there."""
+        return {} if position.number == 0 else self.value(_name(position, "taken"))
+
+    def add_taken(self, position: Position, taken: Any) -> None:
+        self.put_value(_name(position, "taken"), taken)
+
+    def forget_before(self, number: int) -> None:
+        """Remove entries and notes that are older than entry ``number``, which stays."""
+        self.put_value(_KEPT, number)
+        system, folder = self._opened
+        for name in self._names():
+            digits = name[:12]
+            known = name.endswith((".entry", ".note", ".taken.json"))
+            if known and digits.isdecimal() and int(digits) < number:
+                with contextlib.suppress(OSError):
+                    system.delete_file(posixpath.join(folder, name))
 
     # -- other values ------------------------------------------------------------------------
 

@@ -39,6 +39,10 @@ class Progress(Protocol):
         """One more portion was taken."""
         ...
 
+    def forget(self, available: Any) -> None:
+        """Forget what need not be kept, given what there is now."""
+        ...
+
     def to_json(self) -> Any:
         """All of it as plain values, to be written down."""
         ...

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -49,6 +50,15 @@ class Taken:
 
     results: pa.Table
     report: CellReport
+
+
+class _Needed(NamedTuple):
+    """An entry that an engine has to read, and the sources whose rows are alive."""
+
+    at: Position
+    entry: Entry
+    note: Note
+    alive: set[str]
 
 
 class SourcedCell:
@@ -165,25 +175,38 @@ class SourcedCell:
             self._push(live, reading, again=True)
             live.position, before = at, reading.note
 
-    def _rebuilt(self, position: Position) -> LiveCell:
-        """An engine that has taken in what is still alive at ``position``."""
+    def first_needed(self, position: Position) -> int | None:
+        """The number of the oldest entry that an engine at ``position`` reads; None if windows may
+        reach back to the first."""
+        if not self._reach.is_bounded:
+            return None
+        needed = self._needed(position)
+        if needed and needed[-1].at.number == 1:
+            return None
+        return needed[-1].at.number - 1 if needed else position.number  # With the note before.
+
+    def _needed(self, position: Position) -> list[_Needed]:
+        """The entries whose rows may still be alive at ``position``, the newest first."""
         watermark = self._watermark(self.note(position))
-        needed: list[tuple[Position, Entry, Note, set[str]]] = []
+        needed: list[_Needed] = []
         newer: dict[str, int] = {}
-        first = position
         for at, entry in self._ledger.back_from(position):
             note = self.note(at)
             if not self._reach.goes_on(note, watermark, newer):
                 break
-            needed.append((at, entry, note, self._reach.alive(note, watermark, newer)))
+            alive = self._reach.alive(note, watermark, newer)
+            needed.append(_Needed(at, entry, note, alive))
             for name, count in note.rows.items():
                 newer[name] = newer.get(name, 0) + count
-            first = entry.parent
-        live = self._new(self.note(first))
-        for at, entry, note, alive in reversed(needed):
-            rows = self._reader.read(entry.portions, note, alive).rows
-            self._push(live, Reading(rows, note), again=True)
-            live.position = at
+        return needed
+
+    def _rebuilt(self, position: Position) -> LiveCell:
+        """An engine that has taken in what is still alive at ``position``."""
+        needed = self._needed(position)
+        live = self._new(self.note(needed[-1].entry.parent if needed else position))
+        for each in reversed(needed):
+            rows = self._reader.read(each.entry.portions, each.note, each.alive).rows
+            self._push(live, Reading(rows, each.note), again=True)
         live.position = position
         return live
 

@@ -27,6 +27,12 @@ from penstock.spark.data_source.lane import Lane
 from penstock.spark.data_source.plain_errors import plain_errors
 from penstock.spark.data_source.sourced_cell import STATICS, SourcedCell
 
+TIDY_EVERY = 64
+"""Batches between two times that the ledger is made shorter: its folder has a few files for each of
+so many batches more than are needed."""
+RETAINED = 128
+"""Batches that Spark may go back to. It retains 100 by default; more are kept, since an option of
+the session is not known here."""
 _ROWS = 1 << 17
 """Rows of a record batch that is handed to Spark."""
 
@@ -110,11 +116,46 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         cells = range(self._lane.placement.cells)
         return [CellPartition(number, first, last) for number in cells]
 
+    def commit(self, end: dict[str, Any]) -> None:
+        position = Position.of_json(end)
+        if position.number % TIDY_EVERY == 0 and position.number > 0:
+            with plain_errors():
+                self._tidy(position)
+
+    def _tidy(self, position: Position) -> None:
+        """Write down what was taken up to ``position``, and forget what nobody can need.
+
+        Spark can go back to a batch that it retains, and start from there with what was taken then.
+        """
+        progress = self._taken_up_to(position)
+        for name in self._lane.moving:
+            progress[name].forget(self._lane.sources[name].available())
+        self._ledger.add_taken(position, {n: each.to_json() for n, each in progress.items()})
+        oldest = position
+        for _ in range(RETAINED):
+            if oldest.number > 0:
+                oldest = self._ledger.entry(oldest).parent
+        while oldest.number > 0 and self._ledger.taken(oldest) is None:
+            oldest = self._ledger.entry(oldest).parent
+        if oldest.number > 0:
+            first = SourcedCell(self._lane, 0).first_needed(oldest)
+            if first is not None:
+                self._ledger.forget_before(min(first, oldest.number))
+
     def _taken_up_to(self, position: Position) -> dict[str, Progress]:
         """What was taken of each source up to ``position``."""
         if self._progress is None or not self._go_on_to(position):
-            self._progress = {n: self._lane.sources[n].progress() for n in self._lane.moving}
-            for _, entry in self._ledger.back_from(position):
+            entries = []
+            at, taken = position, self._ledger.taken(position)
+            while taken is None:
+                entries.append(self._ledger.entry(at))
+                at = entries[-1].parent
+                taken = self._ledger.taken(at)
+            self._progress = {
+                name: self._lane.sources[name].progress(taken.get(name))
+                for name in self._lane.moving
+            }
+            for entry in reversed(entries):
                 self._add(entry)
             self._tip, self._is_tip_last = position, False
         return self._progress
