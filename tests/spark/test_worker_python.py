@@ -28,3 +28,16 @@ def test_it_is_python_without_the_zips_and_the_jar(
         [script, "-c", program, "an argument"], capture_output=True, text=True, check=True
     )
     assert told.stdout == f"{rest.lstrip(':')}|an argument\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell script")
+def test_environments_of_one_user_do_not_take_each_others_python_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    ours = Path(worker_python())
+    before = ours.read_text()
+    monkeypatch.setattr("sys.executable", "/another/environment/bin/python")
+    theirs = Path(worker_python())
+    assert "/another/environment" in theirs.read_text()
+    assert ours.read_text() == before

@@ -8,6 +8,7 @@ nothing but a ``bin/java`` of our own that leaves out this one argument.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -117,8 +118,13 @@ def _wrapped(java: Path) -> Path:
 
 
 def kept_script(name: str, text: str) -> Path:
-    """A script of our own in the user's cache folder, ready to run."""
-    script = cache_folder() / name / "bin" / name
+    """A script of our own in the user's cache folder, ready to run.
+
+    Its folder is named by its text as well: two environments of one user have scripts that differ,
+    and one must not take away the other's while a query runs.
+    """
+    mark = hashlib.sha256(text.encode()).hexdigest()[:12]
+    script = cache_folder() / f"{name}-{mark}" / "bin" / name
     if not script.is_file() or script.read_text() != text or not os.access(script, os.X_OK):
         script.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=script.parent, delete=False) as draft:
