@@ -18,6 +18,7 @@ if not any(program in sys.orig_argv for program in _BARE):
     from penstock.spark.arrow_types import arrow_schema
     from penstock.spark.cell_report import CellReport, cell_reports
     from penstock.spark.data_source.source import register
+    from penstock.spark.explain import explain
     from penstock.spark.join import join, placement_of
     from penstock.spark.session import check_session, session
 
@@ -28,6 +29,7 @@ __all__ = [
     "arrow_schema",
     "cell_reports",
     "check_session",
+    "explain",
     "join",
     "place",
     "placement_of",

@@ -9,14 +9,21 @@ written to any file, and a query that nobody listens to pays one row per cell an
 
 >>> from penstock.spark.cell_report import cell_reports
 >>> reports = cell_reports(query.lastProgress.observedMetrics)    # doctest: +SKIP
+
+Beside the reports the metric has their sums as plain numbers, for whoever reads the progress as it
+is: ``results``, ``state_bytes``, ``stored_bytes``, ``engine_ms``, and for each source ``rows.A``
+and ``late.A``, the rows that reached the cells and those of them that came too late.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sql
 
 from penstock.telemetry.operator_batch import OperatorBatch
 
@@ -72,6 +79,26 @@ class CellReport:
         fields["operators"] = tuple(OperatorBatch(**each) for each in fields["operators"])
         fields["decisions"] = tuple(fields.get("decisions", ()))
         return cls(**fields)
+
+
+def numbers(report: Column, sources: Sequence[str]) -> list[Column]:
+    """The sums of a batch over the JSON texts in the column ``report``."""
+
+    def total(path: str, name: str, factor: int = 1) -> Column:
+        value = sql.get_json_object(report, f"$.{path}").cast("double") * factor
+        return sql.coalesce(sql.sum(value), sql.lit(0)).cast("bigint").alias(name)
+
+    of_all = ("results", "state_bytes", "stored_bytes")
+    by_source = [
+        total(f"{field}['{source}']", f"{field}.{source}")
+        for source in sources
+        for field in ("rows", "late")
+    ]
+    return [
+        *(total(field, field) for field in of_all),
+        total("engine_seconds", "engine_ms", 1_000),
+        *by_source,
+    ]
 
 
 def cell_reports(observed: Mapping[str, Any]) -> list[CellReport]:

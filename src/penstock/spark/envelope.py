@@ -11,7 +11,7 @@ answer with such a column travels as Arrow chunks instead, which costs one more 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd  # type: ignore[import-untyped]
@@ -22,7 +22,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from penstock.cells.delivery import from_chunk, to_chunk
 from penstock.spark.arrow_types import answer_schema
-from penstock.spark.cell_report import COLUMN, OBSERVED, CellReport
+from penstock.spark.cell_report import COLUMN, CellReport, numbers
 
 _ROWS = 1 << 17
 _CHUNK = "chunk"
@@ -74,10 +74,17 @@ class Envelope:
         text = pa.array([report.to_json()], pa.string())
         yield _frame(pa.table([*columns, text], names=[*others, last]))
 
-    def unwrap(self, wrapped: DataFrame, name: str) -> DataFrame:
-        """The answers; reports become an observed metric, called after ``name``."""
+    def unwrap(self, wrapped: DataFrame, name: str, sources: Sequence[str]) -> DataFrame:
+        """The answers; reports become an observed metric called ``name``.
+
+        Beside the reports it has their sums, in numbers that a person can read.
+        """
         report = sql.col(self._report)
-        seen = wrapped.observe(f"{OBSERVED} {name}", sql.collect_list(report).alias(COLUMN))
+        seen = wrapped.observe(
+            name,
+            sql.collect_list(report).alias(COLUMN),
+            *numbers(report, sources),
+        )
         answers = seen.where(report.isNull()).drop(self._report)
         if self.is_flat:
             return answers

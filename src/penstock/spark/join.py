@@ -23,6 +23,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -36,26 +37,33 @@ from penstock.cells.value_hash import VERSION
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
 from penstock.engine.recovery.checkpoint import fingerprint as query_fingerprint
-from penstock.errors import InputError
+from penstock.errors import InputError, OptionError
 from penstock.job.job import NO_FOLDER
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.query.left_out import left_out
+from penstock.query.parse import parse
 from penstock.spark.arrow_types import answer_schema, arrow_schema, check_type
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_keys import cell_keys
 from penstock.spark.cell_processor import CellProcessor
+from penstock.spark.cell_report import OBSERVED
 from penstock.spark.cell_work import CellWork
 from penstock.spark.envelope import Envelope
-from penstock.spark.pushdown import needs_clock, push_down
+from penstock.spark.explain import JoinDescription, described
+from penstock.spark.private_spark import watermark_delay
+from penstock.spark.pushdown import Pushdown, needs_clock, push_down
 from penstock.spark.session import PARTITIONS, check_session, parallelism
 from penstock.spark.trigger_budget import with_budget
 from penstock.spark.watermarks import warn_without_watermark, watermark_delays, watermark_policy
 
 Batches = Iterator[pa.RecordBatch]
 
+_EVENT_TIME = "ts"
+"""The event time of a DataFrame without a watermark, if it has such a column."""
+
 
 def join(
-    query: JoinGraph,
+    query: JoinGraph | str,
     frames: Mapping[str, DataFrame],
     cells: int | Literal["auto"] = "auto",
     plan: str = "auto",
@@ -65,12 +73,18 @@ def join(
     state_folder: str | os.PathLike[str] | None = None,
     orders: str | os.PathLike[str] | None = None,
     trigger: float | None = None,
+    event_time: str | Mapping[str, str | None] | None = None,
     **options: Any,
 ) -> DataFrame:
     """The answer to ``query`` over ``frames``, by source.
 
-    >>> results = join(query, {"A": a, "B": b, "C": c})        # doctest: +SKIP
+    >>> results = join("SELECT A.id FROM A [RANGE 5 MINUTES], B [RANGE 5 MINUTES] "
+    ...                "WHERE A.x = B.x", {"A": a, "B": b})     # doctest: +SKIP
     >>> results.writeStream.format("parquet").start(folder)    # doctest: +SKIP
+
+    ``query`` is a text, or what ``penstock.parse`` made of one. A text is parsed with the schemas
+    of ``frames``, and ``event_time`` is the column with the event time, one for all or a dict by
+    source: by default the one that has a watermark, else ``ts``.
 
     ``cells`` is how many engines share the work at most, by default as many as there are shuffle
     partitions; :func:`placement_of` tells what becomes of it. ``lateness`` is how far out of order
@@ -93,6 +107,7 @@ def join(
     """
     if state_folder is not None:
         warnings.warn(f"state_folder {NO_FOLDER}", FutureWarning, stacklevel=2)
+    query = _parsed(query, frames, event_time)
     engine = Engine(query, plan=plan, **options)
     schemas = _check_frames(query, frames, engine)
     spark = next(iter(frames.values())).sparkSession
@@ -107,19 +122,22 @@ def join(
     if streaming:
         warn_without_watermark(query, moving, delays)
     options = {**options, "watermark_policy": watermark_policy(spark)}
+    pushdowns = {
+        s: push_down(query, frames[s], s, s in moving and needs_clock(query, s, streaming, delays))
+        for s in query.sources
+    }
     settings = CellSettings(
         query,
         placement,
         str(plan),
         delays,
-        {source: _read_static(query, source, frames[source], schemas[source]) for source in fixed},
+        {s: _read_static(frames[s], schemas[s], pushdowns[s]) for s in fixed},
         options,
     )
     keys = tuple(cell_keys(placement.cells))
     packed = []
     for source, stream in moving.items():
-        clock = needs_clock(query, source, streaming, delays)
-        pushed = push_down(query, frames[source], source, clock)
+        pushed = pushdowns[source]
         packer = Packer(
             query,
             placement,
@@ -139,8 +157,19 @@ def join(
     for each in packed[1:]:
         united = united.unionAll(each)
     grouped = united.groupBy("cell")
+    description = JoinDescription(
+        query,
+        str(engine.plan),
+        str(plan) != "auto",
+        placement,
+        {source: tuple(schema.names) for source, schema in schemas.items()},
+        delays,
+        pushdowns,
+        None,
+    )
     if not streaming:
-        return grouped.applyInArrow(_all_at_once(settings, keys), answer_schema(query.schema)[1])
+        at_once = _all_at_once(settings, keys)
+        return described(grouped.applyInArrow(at_once, answer_schema(query.schema)[1]), description)
     fingerprint = _fingerprint(settings)
     ordered = None if orders is None else os.path.abspath(orders)
     work = CellWork(settings, keys, fingerprint, ordered, trigger)
@@ -148,7 +177,33 @@ def join(
     envelope = Envelope.of(query.schema)
     wrapped = grouped.transformWithStateInPandas(processor, envelope.wrapped, "Append", "None")
     # The same join may be twice in a query, and observed metrics must have different names.
-    return envelope.unwrap(wrapped, f"{fingerprint[:8]} {secrets.token_hex(4)}")
+    metric = f"{OBSERVED} {fingerprint[:8]} {secrets.token_hex(4)}"
+    answer = envelope.unwrap(wrapped, metric, list(moving))
+    return described(answer, replace(description, metric=metric))
+
+
+def _parsed(
+    query: JoinGraph | str,
+    frames: Mapping[str, DataFrame],
+    event_time: str | Mapping[str, str | None] | None,
+) -> JoinGraph:
+    """``query``, parsed with the schemas of ``frames`` if it is a text."""
+    if isinstance(query, JoinGraph):
+        if event_time is not None:
+            raise OptionError("event_time belongs to the text of a query, and this one is parsed")
+        return query
+    schemas = {name: arrow_schema(frame) for name, frame in frames.items()}
+    if event_time is None:
+        event_time = {name: _event_time(frame) for name, frame in frames.items()}
+    return parse(query, schemas, event_time)
+
+
+def _event_time(frame: DataFrame) -> str | None:
+    """The column of ``frame`` that has a watermark, else ``ts`` if there is one."""
+    for name in frame.columns:
+        if watermark_delay(frame, name) is not None:
+            return name
+    return _EVENT_TIME if _EVENT_TIME in frame.columns else None
 
 
 def placement_of(
@@ -228,8 +283,7 @@ def _order_of(
     return [found.field(ARRIVAL)] if by_arrival and ARRIVAL not in chosen else []
 
 
-def _read_static(query: JoinGraph, source: str, frame: DataFrame, schema: pa.Schema) -> bytes:
-    pushed = push_down(query, frame, source, needs_clock=False)
+def _read_static(frame: DataFrame, schema: pa.Schema, pushed: Pushdown) -> bytes:
     return to_chunk(pushed.apply(frame, schema.names, None).toArrow().cast(schema))
 
 
@@ -257,6 +311,8 @@ def _packing(packer: Packer) -> Callable[[Batches], Batches]:
         context = TaskContext.get()
         return packer.pack(batches, context.partitionId() if context else 0)
 
+    # Spark's plan and its page call the operator by the name of the function.
+    pack.__name__ = pack.__qualname__ = f"penstock_pack_{packer.source}"
     return pack
 
 
@@ -277,4 +333,5 @@ def _all_at_once(
         first = with_static(settings, numbers[key[0].as_py()], delivery)
         return pa.concat_tables([cell.push(first), cell.finish()]).cast(schema)
 
+    answer.__name__ = answer.__qualname__ = "penstock_join"
     return answer

@@ -24,6 +24,9 @@ likely to be selective. Where the clock does not matter rejected rows are filter
 with static relations, with batch DataFrames, and for a source that has no watermark in a query
 whose answer leaves at birth.
 
+Rows without an event time always pass, whatever the predicate: they are counted where rows are
+packed, and nothing vanishes uncounted.
+
 On the arrival line every row counts for its window, so nothing is pushed at all.
 """
 
@@ -75,7 +78,7 @@ class Pushdown:
     """What Spark does to the rows of one source before they are packed."""
 
     condition: Column | None
-    """True for rows that may be in a result; None if Spark is told nothing."""
+    """True for rows that may be in a result, or have no event time; None if there is nothing."""
     pushed: tuple[str, ...]
     """The predicates of ``condition``, as a person reads them."""
     kept: tuple[str, ...]
@@ -123,6 +126,9 @@ def push_down(query: JoinGraph, frame: DataFrame, source: str, needs_clock: bool
     if needs_clock and share > _SELECTIVE:
         return nothing
     condition = functools.reduce(Column.__or__, conditions)
+    time = next(s.event_time for b in query.blocks for s in b.streams if s.source == source)
+    if time is not None:
+        condition = condition | sql.col(quote(time)).isNull()
     kept = tuple(each for each in every if each not in pushed)
     return Pushdown(condition, tuple(dict.fromkeys(pushed)), kept, needs_clock)
 
