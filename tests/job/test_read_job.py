@@ -120,7 +120,7 @@ def test_everything_that_a_job_may_say(folder: Path) -> None:
         PLACE="hdfs://there",
     )
     assert job.query == "SELECT A.id FROM A [ROWS 3], B"
-    assert job.event_log is None
+    assert job.event_log == folder / "job.events.jsonl"
     assert (job.trigger, job.cells, job.plan) == (90_000, 4, "((A B) C)")
     assert job.adapt == "on"
     assert job.hot == {"A.x": (17, 4)}

@@ -1,24 +1,16 @@
-"""A Kafka broker for tests: its jars and those of Spark's connector through Maven, one process.
-
-Jars are fetched by Ivy, which comes with PySpark, without their dependencies: the lists name what
-the broker loads. They stay in the user's cache folder. Where they cannot be had, the reason is a
-:class:`NoKafka`.
-"""
+"""A Kafka broker for tests: its jars and those of Spark's connector through Maven, one process."""
 
 from __future__ import annotations
 
 import os
 import socket
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyspark
-
-from penstock.spark.java import find_java
+from maven_jars import jars, java
 
 KAFKA = "3.9.1"
 CONNECTOR = (
@@ -61,52 +53,11 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 """
-_FETCH_SECONDS = 240
 _START_SECONDS = 90
 
 
 class NoKafka(Exception):  # noqa: N818 - the name states the finding
     """Why there is no Kafka for the tests."""
-
-
-def jars(names: Sequence[str]) -> list[Path]:
-    """The jars with these Maven names."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(cache) if cache else Path.home() / ".cache") / "penstock" / "test-jars"
-    wanted = {name: folder / "{1}-{2}.jar".format(*name.split(":")) for name in names}
-    missing = [name for name, file in wanted.items() if not file.exists()]
-    if missing:
-        _fetch(missing, folder)
-    return list(wanted.values())
-
-
-def _fetch(names: Sequence[str], folder: Path) -> None:
-    dependency = '<dependency org="{}" name="{}" rev="{}" conf="default->master"/>'
-    listed = "".join(dependency.format(*name.split(":")) for name in names)
-    (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        module = Path(name) / "ivy.xml"
-        module.write_text(
-            '<ivy-module version="2.0"><info organisation="penstock" module="tests"/>'
-            '<configurations><conf name="default"/></configurations>'
-            f"<dependencies>{listed}</dependencies></ivy-module>"
-        )
-        pattern = f"{name}/jars/[artifact]-[revision].[ext]"
-        command = [_java(), "-cp", str(ivy), "org.apache.ivy.Main", "-ivy", str(module)]
-        command += ["-cache", f"{name}/cache", "-retrieve", pattern]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise NoKafka("no answer from a Maven repository") from None
-        fetched = list((Path(name) / "jars").glob("*.jar"))
-        if done.returncode or len(fetched) < len(names):
-            found = [line for line in done.stdout.splitlines() if "not found" in line]
-            raise NoKafka(f"Maven artifacts cannot be had: {(found or ['no network'])[0].strip()}")
-        for file in fetched:
-            os.replace(file, folder / file.name)
 
 
 @contextmanager
@@ -116,12 +67,12 @@ def broker(folder: Path) -> Iterator[str]:
     ports = _free_ports()
     properties = folder / "server.properties"
     properties.write_text(_PROPERTIES.format(broker=ports[0], controller=ports[1], folder=folder))
-    java = [_java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
-    made = [*java, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg"]
+    run = [java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
+    made = [*run, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg"]
     subprocess.run([*made, "-c", str(properties)], capture_output=True, check=True, timeout=120)
     with (folder / "broker.log").open("w") as log:
         process = subprocess.Popen(
-            [*java, "kafka.Kafka", str(properties)], stdout=log, stderr=subprocess.STDOUT
+            [*run, "kafka.Kafka", str(properties)], stdout=log, stderr=subprocess.STDOUT
         )
     try:
         _await(ports[0], process)
@@ -146,7 +97,3 @@ def _free_ports() -> tuple[int, int]:
         first.bind(("localhost", 0))
         second.bind(("localhost", 0))
         return first.getsockname()[1], second.getsockname()[1]
-
-
-def _java() -> str:
-    return str(find_java().home / "bin" / "java")

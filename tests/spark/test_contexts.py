@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +26,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 BIN = Path(str(pyspark.__file__)).parent / "bin"
 PROGRAM = str(context_run.__file__)
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
 SECONDS = 300
 BERLIN = "Europe/Berlin"
 ZONE = "spark.sql.session.timeZone"
@@ -34,6 +37,13 @@ OF_ONE_MACHINE = (
     "spark.shuffle.compress",
     "spark.storage.blockManagerHeartbeatTimeoutMs",
 )
+
+
+def block_of(page: str, language: str, part: str = "") -> str:
+    """The first block of ``language`` on a page of the documentation that has ``part`` in it."""
+    text = (HOW_TO / page).read_text()
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return next(str(each) for each in blocks if part in each)
 
 
 def _environment() -> dict[str, str]:
@@ -105,8 +115,9 @@ def test_a_cluster_whose_workers_have_folders_of_their_own(tmp_path: Path) -> No
     """A master and two workers, each a process; executors find Penstock as they find pyspark."""
     conf = tmp_path / "conf"
     conf.mkdir()
-    small = "spark.driver.memory 1g\nspark.executor.memory 600m\nspark.executor.cores 1\n"
-    (conf / "spark-defaults.conf").write_text(f"{small}{PARTITIONS} 2\nspark.cores.max 2\n")
+    page = block_of("cluster.md", "properties")
+    small = "spark.driver.memory 1g\nspark.executor.memory 600m\n"
+    (conf / "spark-defaults.conf").write_text(f"{small}{page}")
     with two_hosts(tmp_path, cores=1) as address:
         found = outcome(
             [sys.executable],
@@ -127,11 +138,11 @@ def test_a_cluster_whose_workers_have_folders_of_their_own(tmp_path: Path) -> No
 def test_spark_connect(tmp_path: Path) -> None:
     """The client has no Java: sessions, jobs, their progress and orders do without."""
     port = free_port()
-    command = [str(BIN / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
-    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    for setting in ("spark.ui.enabled=false", f"{PARTITIONS}=2", f"{ZONE}={BERLIN}"):
+    program, *arguments = shlex.split(block_of("connect.md", "sh", "SparkConnectServer"))
+    command = [str(BIN / program), *arguments, "--driver-memory", "1g"]
+    for setting in ("spark.ui.enabled=false", f"{ZONE}={BERLIN}"):
         command += ["--conf", setting]
-    command += ["--conf", f"spark.connect.grpc.binding.port={port}"]
+    command = [each.replace("port=15002", f"port={port}") for each in command]
     with (tmp_path / "server.log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, env=_environment())
         try:

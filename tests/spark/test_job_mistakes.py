@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import penstock
 from penstock.errors import CheckpointError, InputError, PenstockError, QueryError
 from penstock.spark import job_session
+from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.checkpoint_owner import CheckpointOwner
 from penstock.spark.job_run import JobRun
 from penstock.spark.prepared_job import engine_options, prepare
@@ -83,7 +84,7 @@ def test_auto_cells_are_those_of_the_first_run(spark: SparkSession, tmp_path: Pa
     case = JobCase(tmp_path, spark).write(KINDS)
     prepared = prepare(case.job(), spark)
     assert prepared.cells == 2
-    CheckpointOwner.of(prepared.query, 3).write(case.job().checkpoint)
+    CheckpointOwner.of(prepared.query, 3).write(CheckpointFiles(case.job().checkpoint))
     assert prepare(case.job(), spark).placement.cells == 3
 
 

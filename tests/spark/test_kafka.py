@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from kafka_broker import CONNECTOR, NoKafka, broker, jars
+from kafka_broker import CONNECTOR, NoKafka, broker
+from maven_jars import NoJars, jars
 
 import penstock.spark.job_session as job_session
 from penstock.job import read_job
@@ -58,7 +59,7 @@ def test_from_kafka_to_kafka(tmp_path: Path) -> None:
                     job_session.ARGUMENTS: f"--jars {','.join(map(str, connector))} pyspark-shell",
                 },
             )
-    except NoKafka as reason:
+    except (NoJars, NoKafka) as reason:
         pytest.skip(str(reason))
     assert done.returncode == 0, done.stderr[-3_000:]
     found = sorted(json.loads(done.stdout.splitlines()[-1]))

@@ -21,10 +21,11 @@ from penstock.cells.delivery import Delivery, to_chunk
 from penstock.errors import OptionError, PlanError
 from penstock.spark import cell_history
 from penstock.spark.cell_history import CellHistory
+from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.engine_cache import EngineCache
 from penstock.spark.job_run import JobRun
 from penstock.spark.live_cell import LiveCell, Taken
-from penstock.spark.plan_orders import KEPT, PlanOrders, checked_order, orders_file
+from penstock.spark.plan_orders import KEPT, NAME, PlanOrders, checked_order
 from penstock.spark.prepared_job import prepare
 from penstock.telemetry import Batch, Event, Order, PlanDecision, Start
 from penstock.testing import Oracle, difference, rows_of
@@ -41,16 +42,16 @@ def ordered(*given: tuple[str, str], plan: str = "auto") -> PlanOrders:
 
 
 def test_a_file_holds_what_was_written(tmp_path: Path) -> None:
-    file = tmp_path / "orders.json"
-    assert PlanOrders.read(file) == PlanOrders()
+    files = CheckpointFiles(str(tmp_path))
+    assert PlanOrders.read(files) == PlanOrders()
     assert PlanOrders.read(None) == PlanOrders()
     orders = ordered(("pin", FIRST), ("undo", ""))
-    orders.write(file)
-    assert PlanOrders.read(file) == orders
-    assert [each.name for each in tmp_path.iterdir()] == ["orders.json"]
+    orders.write(files)
+    assert PlanOrders.read(files) == orders
+    assert [each.name for each in tmp_path.iterdir()] == [NAME]
     for damage in (b"", b"[]", b"{}", b'{"version": 9}', b'{"version": 1, "orders": [3]}', b"\xff"):
-        file.write_bytes(damage)
-        assert PlanOrders.read(file) == PlanOrders()
+        files.write(NAME, damage)
+        assert PlanOrders.read(files) == PlanOrders()
 
 
 def test_numbers_grow_and_old_orders_go() -> None:
@@ -72,11 +73,6 @@ def test_an_order_is_checked_before_it_is_given() -> None:
         checked_order({"command": "pin", "plan": "((A B) X)"}, query)
     with pytest.raises(OptionError, match="pin, undo, unpin"):
         checked_order({"command": "stop"}, query)
-
-
-def test_a_checkpoint_elsewhere_takes_no_orders() -> None:
-    assert orders_file("hdfs://host/checkpoint") is None
-    assert orders_file("file:///tmp/c") == Path("/tmp/c/penstock.orders.json")
 
 
 def deliveries() -> Iterator[Delivery]:

@@ -89,9 +89,11 @@ class Job:
 
     @property
     def event_log(self) -> Path | None:
-        """Beside the checkpoint; None if that is not on this machine."""
+        """Beside the checkpoint, or beside the job file if that is not on this machine."""
         folder = local_path(self.checkpoint)
-        return None if folder is None else folder.with_name(f"{folder.name}.events.jsonl")
+        if folder is not None:
+            return folder.with_name(f"{folder.name}.events.jsonl")
+        return None if self.file is None else self.file.with_name(f"{self.file.stem}.events.jsonl")
 
 
 NO_FOLDER = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd  # type: ignore[import-untyped]
 from pyspark.sql.streaming.stateful_processor import MapState
@@ -22,6 +21,7 @@ from penstock.spark.cell import CellSettings
 from penstock.spark.cell_history import CellHistory
 from penstock.spark.cell_report import CellReport
 from penstock.spark.cell_store import StateValues
+from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.engine_cache import WORKER
 from penstock.spark.envelope import Envelope
 from penstock.spark.plan_orders import PlanOrders
@@ -32,14 +32,14 @@ from penstock.spark.trigger_budget import seconds_until_due
 class CellWork:
     """What the cells of ``settings`` do; ``keys`` are the keys of the cells in order.
 
-    ``orders`` is the file in which people say what they want of the plan. ``interval`` is that of
-    the trigger in seconds, if there is one.
+    ``orders`` are the files among which people say what they want of the plan. ``interval`` is that
+    of the trigger in seconds, if there is one.
     """
 
     settings: CellSettings
     keys: tuple[int, ...]
     fingerprint: str
-    orders: str | None = None
+    orders: CheckpointFiles | None = None
     interval: float | None = None
 
     def take(
@@ -52,8 +52,7 @@ class CellWork:
         start = time.perf_counter()
         number = self.keys.index(key)
         delivery = delivered(self.settings, rows)
-        orders = None if self.orders is None else Path(self.orders)
-        given = PlanOrders.read(orders).given(self.settings.plan)
+        given = PlanOrders.read(self.orders).given(self.settings.plan)
         store = StateValues(values)
         history = CellHistory(store, self.settings, number, self.fingerprint, given, mark)
         try:

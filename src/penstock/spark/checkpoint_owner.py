@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from penstock.engine.recovery.checkpoint import fingerprint
 from penstock.errors import CheckpointError
-from penstock.job.job import local_path
 from penstock.query.join_graph import JoinGraph
-from penstock.telemetry.private_file import read_private, replace_private
+from penstock.spark.checkpoint_files import CheckpointFiles
 
 NAME = "penstock.json"
 
@@ -34,11 +32,10 @@ class CheckpointOwner:
         return cls(" ".join(query.text.split()), str(fingerprint(query)), cells)
 
     @classmethod
-    def read(cls, address: str) -> CheckpointOwner | None:
-        """The owner of the folder; None if it is new, elsewhere, or not of a job."""
-        folder = local_path(address)
+    def read(cls, files: CheckpointFiles) -> CheckpointOwner | None:
+        """The owner of the folder; None if it is new, out of reach, or not of a job."""
         try:
-            return None if folder is None else cls(**json.loads(read_private(folder / NAME)))
+            return cls(**json.loads(files.read(NAME)))
         except (OSError, ValueError, TypeError, RecursionError):
             return None
 
@@ -50,25 +47,19 @@ class CheckpointOwner:
                 "new folder or that of this query; name another, or delete it to begin anew"
             )
 
-    def write(self, address: str) -> None:
-        folder = local_path(address)
-        if folder is None:
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_private(folder / NAME, f"{json.dumps(asdict(self))}\n".encode())
+    def write(self, files: CheckpointFiles) -> None:
+        files.write(NAME, f"{json.dumps(asdict(self))}\n".encode())
 
 
-def last_batch(address: str) -> int | None:
+def last_batch(files: CheckpointFiles) -> int | None:
     """The last micro-batch that is committed in the folder; None if nothing has begun in it."""
-    folder = local_path(address)
-    if folder is None or not (folder / "offsets").is_dir():
+    try:
+        if files.names("offsets") is None:
+            return None
+        commits = [int(name) for name in files.names("commits") or () if name.isdecimal()]
+    except OSError:
         return None
-    commits = [int(f.name) for f in _files(folder / "commits") if f.name.isdecimal()]
     return max(commits, default=-1)
-
-
-def _files(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _cut(text: str) -> str:

@@ -29,9 +29,10 @@ import penstock
 from penstock.errors import InputError, OptionError, PenstockError
 from penstock.job.job import Job
 from penstock.job.redaction import redacted
+from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.checkpoint_owner import CheckpointOwner, last_batch
 from penstock.spark.listener import ProgressListener, batch_event, plan_decisions
-from penstock.spark.plan_orders import ORDERS, PlanOrders, checked_order, orders_file
+from penstock.spark.plan_orders import ORDERS, PlanOrders, checked_order
 from penstock.spark.prepared_job import PreparedJob
 from penstock.spark.session import PARTITIONS
 from penstock.spark.sinks import start_sink
@@ -42,8 +43,8 @@ from penstock.telemetry.events import Batch, Event, Failure, Order, Restart, Sta
 
 FINISHED = "finished"
 _ELSEWHERE = (
-    "pin and undo reach the cells by a file in the checkpoint folder, and {} is not in the file "
-    "system of this machine"
+    "pin and undo reach the cells by a file in the checkpoint folder, which cannot be reached from "
+    "Python, so whose it is was not looked at either: {}"
 )
 _LAST_WORDS = 10.0
 """How long to wait for what Spark's listeners have still to say about a query that has ended."""
@@ -75,8 +76,12 @@ class JobRun:
         self._news = BatchNews()
         streams = {s.source: s for b in prepared.query.blocks for s in b.streams}
         self._sources = [n for n in prepared.query.sources if not streams[n].is_static]
-        self._orders_file = orders_file(prepared.job.checkpoint)
-        self._orders = PlanOrders.read(self._orders_file).given(prepared.job.plan)
+        spark = next(iter(prepared.frames.values())).sparkSession
+        self._files = CheckpointFiles.of(prepared.job.checkpoint, spark)
+        problem = self._files.problem()
+        self._takes_none = "" if problem is None else _ELSEWHERE.format(problem)
+        """Why orders cannot be taken; empty if they can."""
+        self._orders = PlanOrders.read(self._files).given(prepared.job.plan)
         replicas = prepared.placement.replicas
         self._replicas = {n: replicas.get(streams[n].alias, 1) for n in self._sources}
 
@@ -100,8 +105,8 @@ class JobRun:
         """Start the query; the event that says so."""
         prepared = self.prepared
         job = prepared.job
-        after = last_batch(job.checkpoint)
-        owner = CheckpointOwner.read(job.checkpoint)
+        after = last_batch(self._files)
+        owner = CheckpointOwner.read(self._files)
         has_state = after is not None and after >= 0
         if owner is not None and has_state:
             prepared.check_cells(owner.cells)
@@ -112,9 +117,9 @@ class JobRun:
         few = _no_empty_partitions(self._spark, prepared)
         with blamed_on(f"{job.file or job.name}: sink"), few:
             self._query = start_sink(results, job)
-        if owner is None or not has_state:
+        if not self._takes_none and (owner is None or not has_state):
             with _writing(job):
-                CheckpointOwner.of(prepared.query, prepared.cells).write(job.checkpoint)
+                CheckpointOwner.of(prepared.query, prepared.cells).write(self._files)
         start = Start(
             at=self._now(),
             run=str(self._query.runId),
@@ -127,8 +132,8 @@ class JobRun:
             sink=job.sink.format,
             versions={"penstock": penstock.__version__, "spark": pyspark.__version__},
             limits={} if job.limits is None else _given(asdict(job.limits)),
-            accepts=() if self._orders_file is None else ORDERS,
-            takes_none=_ELSEWHERE.format(job.checkpoint) if self._orders_file is None else "",
+            accepts=() if self._takes_none else ORDERS,
+            takes_none=self._takes_none,
         )
         if after is not None:
             fields = {name: getattr(start, name) for name in Start.__dataclass_fields__}
@@ -167,12 +172,12 @@ class JobRun:
         """
         at, run, what = self._now(), str(self._running().runId), str(command.get("command"))
         try:
-            if self._orders_file is None:
-                raise OptionError(_ELSEWHERE.format(self.prepared.job.checkpoint))
+            if self._takes_none:
+                raise OptionError(self._takes_none)
             order, plan = checked_order(command, self.prepared.query)
             orders = self._orders.with_order(order, plan, self._clock())
             with _writing(self.prepared.job):
-                orders.write(self._orders_file)
+                orders.write(self._files)
         except PenstockError as error:
             asked = command.get("plan", "")
             return self._noted(Order(at, run, what, plan=asked, refused=redacted(str(error))))

@@ -48,6 +48,7 @@ from penstock.spark.cell_keys import cell_keys
 from penstock.spark.cell_processor import CellProcessor
 from penstock.spark.cell_report import OBSERVED
 from penstock.spark.cell_work import CellWork
+from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.envelope import Envelope
 from penstock.spark.explain import JoinDescription, described
 from penstock.spark.private_spark import watermark_delay
@@ -95,8 +96,8 @@ def join(
     tell which streams are costly to send to several cells. ``hot`` has values of a join column
     that make up much of a stream, ``{"A.x": [17, 4]}``: each is spread over cells of its own; see
     :func:`penstock.cells.placement.place` for a better way. :func:`penstock.spark.survey` finds
-    both in a sample. ``orders`` is a file that cells read at the beginning of each batch, to pin a
-    plan or undo a change while the query runs: see
+    both in a sample. ``orders`` is a folder, best that of the checkpoint, with a file that cells
+    read at the beginning of each batch, to pin a plan or undo a change while the query runs: see
     :class:`penstock.spark.plan_orders.PlanOrders`. ``trigger`` is the interval of the query's
     trigger in seconds: an overload policy without a budget of its own keeps batches within it.
     ``options`` are those of :class:`penstock.Engine`. ``state_folder`` has no effect any more:
@@ -171,7 +172,7 @@ def join(
         at_once = _all_at_once(settings, keys)
         return described(grouped.applyInArrow(at_once, answer_schema(query.schema)[1]), description)
     fingerprint = _fingerprint(settings)
-    ordered = None if orders is None else os.path.abspath(orders)
+    ordered = None if orders is None else CheckpointFiles.of(os.fspath(orders), spark)
     work = CellWork(settings, keys, fingerprint, ordered, trigger)
     processor = CellProcessor(work)
     envelope = Envelope.of(query.schema)

@@ -20,14 +20,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.engine import Engine
 from penstock.errors import OptionError, PenstockError
-from penstock.job.job import local_path
-from penstock.telemetry.private_file import read_private, replace_private
+from penstock.spark.checkpoint_files import CheckpointFiles
 
 NAME = "penstock.orders.json"
 KEPT = 256
@@ -56,10 +54,10 @@ class PlanOrders:
     orders: tuple[PlanOrder, ...] = ()
 
     @classmethod
-    def read(cls, file: Path | None) -> PlanOrders:
-        """The orders in ``file``; none if there is no such file, or it cannot be read."""
+    def read(cls, files: CheckpointFiles | None) -> PlanOrders:
+        """The orders among ``files``; none if there are none, or they cannot be read."""
         try:
-            values = json.loads(read_private(file)) if file is not None else None
+            values = json.loads(files.read(NAME)) if files is not None else None
             if values is None or values.pop("version") != _VERSION:
                 return cls()
             orders = tuple(PlanOrder(**each) for each in values.pop("orders"))
@@ -67,9 +65,9 @@ class PlanOrders:
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return cls()
 
-    def write(self, file: Path) -> None:
-        """Replace ``file``; it is on the disk when this returns."""
-        replace_private(file, f"{json.dumps({'version': _VERSION, **asdict(self)})}\n".encode())
+    def write(self, files: CheckpointFiles) -> None:
+        """Replace those among ``files``; they are durable when this returns."""
+        files.write(NAME, f"{json.dumps({'version': _VERSION, **asdict(self)})}\n".encode())
 
     def given(self, plan: str) -> PlanOrders:
         """The orders that count for a job whose file says ``plan``."""
@@ -89,12 +87,6 @@ class PlanOrders:
     def hold(self, number: int) -> bool:
         """Whether some order up to ``number`` is there, so that the job file's plan is not."""
         return any(each.number <= number for each in self.orders)
-
-
-def orders_file(checkpoint: str) -> Path | None:
-    """The file of the orders; None if the checkpoint is not in the file system of this machine."""
-    folder = local_path(checkpoint)
-    return None if folder is None else folder / NAME
 
 
 def checked_order(command: Mapping[str, str], query: Any) -> tuple[OrderKind, str]:

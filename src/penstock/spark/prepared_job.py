@@ -19,9 +19,9 @@ from penstock.planning.limits import Limits
 from penstock.query.join_graph import JoinGraph
 from penstock.query.parse import parse
 from penstock.spark.arrow_types import arrow_schema
+from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.checkpoint_owner import CheckpointOwner
 from penstock.spark.join import join, placement_of
-from penstock.spark.plan_orders import orders_file
 from penstock.spark.session import PARTITIONS, parallelism
 from penstock.spark.sources import read_source
 from penstock.spark.spark_mistake import blamed_on
@@ -54,7 +54,7 @@ class PreparedJob:
                 lateness=lateness or None,
                 rates=_rates(job),
                 hot=_hot(job),
-                orders=orders_file(job.checkpoint),
+                orders=job.checkpoint,
                 trigger=interval_of(job),
                 **self.options,
             )
@@ -93,7 +93,7 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
     options = engine_options(job)
     with blamed_on(file):
         plan = str(Engine(query, plan=job.plan, **options).plan)
-    owner = CheckpointOwner.read(job.checkpoint)
+    owner = CheckpointOwner.read(CheckpointFiles.of(job.checkpoint, spark))
     if owner is not None:
         with blamed_on(f"{file}: checkpoint"):
             owner.check(query, job.checkpoint)

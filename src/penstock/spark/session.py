@@ -79,9 +79,6 @@ _OWN = {
     "spark.python.daemon.module": "penstock.spark.worker_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Files of the checkpoint are written and renamed: enough where renaming is atomic.
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
-    "checkpointing.FileSystemBasedCheckpointFileManager",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
 """Settings of a Spark that Penstock itself has started on one machine."""

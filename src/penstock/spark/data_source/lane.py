@@ -32,7 +32,7 @@ class Lane:
     ledger: Ledger | None = None
     """None where the answer is bounded."""
     orders: str | None = None
-    """The file in which people say what they want of the plan."""
+    """The folder with the file in which people say what they want of the plan."""
     interval: float | None = None
     """Seconds between triggers, if there is such a trigger."""
     reports: bool = False

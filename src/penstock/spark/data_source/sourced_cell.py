@@ -20,7 +20,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -31,6 +30,7 @@ from penstock.errors import CheckpointError, InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Note, Position
 from penstock.spark.cell import Cell
 from penstock.spark.cell_report import CellReport, Origin
+from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.data_source import engine_cache
 from penstock.spark.data_source.batch_rows import BatchReader, BatchRows, Reading
 from penstock.spark.data_source.engine_cache import LiveCell
@@ -241,7 +241,7 @@ class SourcedCell:
 
     def _obey(self, live: LiveCell) -> list[PlanEvent]:
         """Obey what was ordered since; the orders that could not be."""
-        orders = None if self._lane.orders is None else Path(self._lane.orders)
+        orders = None if self._lane.orders is None else CheckpointFiles(self._lane.orders)
         given = PlanOrders.read(orders).given(self._lane.settings.plan)
         found = [obey(live.cell.engine, order) for order in given.between(live.obeyed)]
         live.obeyed = max(live.obeyed, given.last)
