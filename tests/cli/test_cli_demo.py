@@ -22,7 +22,7 @@ def test_runs_as_a_command_and_ends_by_itself() -> None:
         [sys.executable, "-m", "penstock.cli.main", "demo", "--embedded", "--rows", "60000"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=1_800,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -29,7 +29,7 @@ def test_it_is_kept_without_outputs() -> None:
 @pytest.mark.xdist_group("notebook")
 def test_it_runs_and_draws() -> None:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    NotebookClient(notebook, timeout=1_800, kernel_name="python3").execute()
     html = outputs(notebook, "text/html")
     assert sum("<svg" in each for each in html) >= 4
     assert any("two-layer" in each for each in html)

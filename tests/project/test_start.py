@@ -47,7 +47,7 @@ def _start(folder: Path | None = None, **environment: str) -> tuple[dict[str, An
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
+        timeout=1_800,
     )
     return json.loads(done.stdout), done.stderr
 

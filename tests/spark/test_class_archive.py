@@ -117,5 +117,5 @@ def test_java_takes_its_classes_from_it(
         "java = f'-Xlog:class+load:file={sys.argv[1]}';"
         "penstock.spark.session('local[1]', **{'spark.driver.extraJavaOptions': java}).stop()"
     )
-    subprocess.run([sys.executable, "-c", program, str(log)], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", program, str(log)], check=True, timeout=1_800)
     assert log.read_text().count("source: shared objects file (top)") > 3_000

@@ -123,7 +123,7 @@ def test_ctrl_c_ends_a_run_that_can_go_on(spark: SparkSession, tmp_path: Path) -
         if line.startswith("batch"):
             process.send_signal(signal.SIGINT)
             break
-    rest, errors = process.communicate(timeout=120)
+    rest, errors = process.communicate(timeout=1_800)
     shown += rest
     assert process.returncode == cli.INTERRUPTED, errors
     assert errors == ""
@@ -145,7 +145,7 @@ def test_the_demo_ends_by_itself() -> None:
         [sys.executable, "-m", "penstock.cli.main", "demo", "--rows", "60000"],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1_800,
         check=False,
     )
     assert done.returncode == 0, done.stderr

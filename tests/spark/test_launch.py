@@ -32,7 +32,11 @@ def test_no_setting_is_on_a_command_line() -> None:
     environment = {**os.environ, "TOLD": SECRET}
     environment.pop("PYSPARK_SUBMIT_ARGS", None)
     ran = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment, timeout=240
+        [sys.executable, "-c", SCRIPT],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=1_800,
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert "--extra-properties-file" in ran.stdout
