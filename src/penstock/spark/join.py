@@ -54,6 +54,7 @@ from penstock.spark.explain import JoinDescription, described
 from penstock.spark.private_spark import watermark_delay
 from penstock.spark.pushdown import Pushdown, needs_clock, push_down
 from penstock.spark.session import PARTITIONS, check_session, parallelism
+from penstock.spark.speculation import check_speculation
 from penstock.spark.trigger_budget import with_budget
 from penstock.spark.watermarks import warn_without_watermark, watermark_delays, watermark_policy
 
@@ -116,6 +117,7 @@ def join(
     streaming = any(frame.isStreaming for frame in frames.values())
     if streaming:
         check_session(spark)
+        check_speculation(spark.conf.get, options.get("overload", "exact"))
         options = with_budget(options, trigger, placement.cells, lambda: parallelism(spark))
     moving = {s.source: s for b in query.blocks for s in b.streams if not s.is_static}
     fixed = [source for source in query.sources if source not in moving]

@@ -38,7 +38,7 @@ from penstock.engine.state.rows import BIRTH, DEATH
 from penstock.errors import CheckpointError
 from penstock.kernels.lifespan import FOREVER
 from penstock.plan.plan import Plan
-from penstock.query.join_graph import JoinGraph
+from penstock.query.join_graph import JoinGraph, Rows
 from penstock.values.interner import Interner
 from penstock.values.key_encoding import bytes_of
 
@@ -149,7 +149,8 @@ class Checkpoint:
             )
         if header["query"] != fingerprint(query):
             raise CheckpointError(
-                "the checkpoint belongs to another query (or to other schemas); it was made for:\n"
+                "the checkpoint belongs to another query (or to columns of other types); it was made "
+                "for:\n"
                 f"{header['text']}"
             )
         position = 12 + length
@@ -225,13 +226,20 @@ class Checkpoint:
 
 
 def fingerprint(query: JoinGraph) -> str:
-    """Tells queries apart: their text, schemas, event-time columns and output."""
-    parts = [query.text, query.time_unit, str(query.schema)]
+    """Tells queries apart by what they mean: windows, predicates, output, types of what they read.
+
+    How the text is written does not matter, nor do columns that the query does not read.
+    """
+    parts: list[Any] = [query.time_unit]
     for block in query.blocks:
+        parts += [block.emission, block.predicates, block.select, block.group_by, block.aggregates]
         for stream in block.streams:
-            parts += [stream.alias, stream.source, str(stream.event_time), str(stream.window)]
-            parts.append(stream.schema.to_string(show_schema_metadata=False))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+            window = stream.window
+            read = [*(window.partition_by if isinstance(window, Rows) else ()), stream.event_time]
+            types = [stream.schema.field(name).type for name in read if name is not None]
+            parts += [stream.alias, stream.source, window, stream.event_time, types]
+            parts.append(stream.freshness)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
 def _living(leaf: LeafWindow, by_rows: bool) -> Int64s:
