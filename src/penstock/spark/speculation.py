@@ -2,8 +2,8 @@
 
 Spark may accept the output of one copy of a task and keep the state of another: with format 1 of
 the state store both write the same file. That does no harm where copies do the same, as they do
-under ``exact``. Under ``shed`` a result leaves in the batch of its last tuple or never, so the state
-is the same whatever was dropped. But ``defer`` decides by the clock what is put off, and what one
+under ``exact``. Under ``shed`` a result leaves in the batch of its last tuple or never, so the
+state is the same whatever was dropped. But ``defer`` decides by the clock what is put off, and what one
 copy has put off the other may have sent: it would leave twice, or not at all. Format 2 names the
 state after the copy whose output was accepted.
 """
@@ -21,7 +21,7 @@ FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
 def check_speculation(setting: Callable[[str, str], str | None], overload: Any) -> None:
-    """:class:`OptionError` if ``setting`` of a session and the policy ``overload`` do not go together.
+    """:class:`OptionError` if the settings of a session do not go with ``overload``.
 
     >>> check_speculation({"spark.speculation": "true"}.get, "exact")
     """

@@ -149,9 +149,8 @@ class Checkpoint:
             )
         if header["query"] != fingerprint(query):
             raise CheckpointError(
-                "the checkpoint belongs to another query (or to columns of other types); it was made "
-                "for:\n"
-                f"{header['text']}"
+                "the checkpoint belongs to another query (or to columns of other types); it was "
+                f"made for:\n{header['text']}"
             )
         position = 12 + length
         tables = []
