@@ -3,9 +3,9 @@
 Spark may accept the output of one copy of a task and keep the state of another: with format 1 of
 the state store both write the same file. That does no harm where copies do the same, as they do
 under ``exact``. Under ``shed`` a result leaves in the batch of its last tuple or never, so the
-state is the same whatever was dropped. But ``defer`` decides by the clock what is put off, and what
-one copy has put off the other may have sent: it would leave twice, or not at all. Format 2 names the
-state after the copy whose output was accepted.
+state is the same whatever was dropped. But ``defer`` decides by the clock what is put off, and
+what one copy has put off the other may have sent: it would leave twice, or not at all. Format 2
+names the state after the copy whose output was accepted.
 """
 
 from __future__ import annotations
