@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from typing import Any
 
 import pyarrow as pa
@@ -125,3 +126,35 @@ def test_a_lateness_for_no_stream_is_refused() -> None:
         penstock.Engine(QUERY, lateness={"C": 5})
     with pytest.raises(penstock.PenstockError, match="watermark_policy='most' does not exist"):
         penstock.Engine(QUERY, watermark_policy="most")
+
+
+def test_the_first_row_out_of_order_is_told_once() -> None:
+    engine = penstock.Engine(QUERY)
+    engine.push({"A": rows(10_000), "B": rows(9_000)})
+    with pytest.warns(penstock.PenstockWarning, match=r"A is out of order: 2 .* 4,000 ms.*=4000"):
+        engine.push({"A": rows(5_000, 8_999, 9_000)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        engine.push({"A": rows(5_000)})
+        declared = penstock.Engine(QUERY, lateness=0)
+        declared.push({"A": rows(10_000), "B": rows(9_000)})
+        declared.push({"A": rows(5_000)})
+    assert engine.metrics()["late"] == 3
+
+
+def test_dropped_rows_can_be_had() -> None:
+    engine = penstock.Engine(QUERY, lateness=1_000, keep_dropped=True)
+    engine.push({"A": rows(10_000), "B": rows(9_000)})
+    assert engine.drain_dropped() == []
+    timeless = pa.table([[7], pa.array([None], pa.int64()), [1]], schema=SCHEMA)
+    engine.push({"A": pa.concat_tables([rows(5_000, 8_000), timeless]), "B": rows(7_999)})
+    found = engine.drain_dropped()
+    told = [(d.source, d.reason, d.rows.column("ts").to_pylist(), d.watermark) for d in found]
+    assert told == [
+        ("A", "late", [5_000], 8_000),
+        ("A", "no event time", [None], None),
+        ("B", "late", [7_999], 8_000),
+    ]
+    assert found[1].rows.column("id").to_pylist() == [7]
+    assert engine.drain_dropped() == []
+    assert engine.metrics()["sources"]["A"] == {"rows": 4, "late": 1, "null_time": 1}

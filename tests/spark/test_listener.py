@@ -12,8 +12,11 @@ from penstock.spark.listener import ProgressListener, batch_event, plan_decision
 
 
 def report(cell: int, late: int) -> CellReport:
-    rows, dropped = {"A": 10, "B": 5}, {"A": late, "B": 1}
-    return CellReport(7, cell, rows, 3, dropped, 100, 50, 0.25, 0.5, "live", "(A B)", None)
+    rows = {"A": 10, "B": 5}
+    told = {"A": {"late": late, "unreadable": 1}, "B": {"late": cell}}
+    sent = {"A": 7, "B": 2}
+    found = CellReport(7, cell, rows, 3, 100, 50, 0.25, 0.5, "live", "(A B)", None)
+    return replace(found, sent=sent, dropped=told, silent={"B": 3.5} if cell else {})
 
 
 def progress(run: str = "r", executed: bool = True) -> Any:
@@ -30,10 +33,14 @@ def progress(run: str = "r", executed: bool = True) -> Any:
 
 
 def test_a_batch() -> None:
-    event = batch_event(progress(), ["A", "B"], {"A": 1, "B": 2})
+    event = batch_event(progress(), ["A", "B"])
     assert event is not None
     assert (event.batch, event.seconds, event.rows) == (7, 1.5, {"A": 20, "B": 5})
     assert event.late == {"A": 6, "B": 1}
+    assert event.dropped == {"A": {"late": 6, "unreadable": 2}, "B": {"late": 1}}
+    assert event.filtered == {"A": 20 - 14 - 2, "B": 1}
+    assert event.silent == {"B": 3.5}
+    assert [cell.late for cell in event.cells] == [{"A": 2, "B": 0}, {"A": 4, "B": 1}]
     assert (event.results, event.state_bytes, event.stored_bytes) == (6, 200, 100)
     assert event.engine_seconds == 0.5
     assert [cell.cell for cell in event.cells] == [0, 1]
@@ -58,7 +65,7 @@ def test_decisions_of_cells_become_events() -> None:
 
 
 def test_a_trigger_that_found_nothing() -> None:
-    assert batch_event(progress(executed=False), ["A", "B"], {}) is None
+    assert batch_event(progress(executed=False), ["A", "B"]) is None
 
 
 def test_queries_are_told_apart_and_the_end_comes_last() -> None:

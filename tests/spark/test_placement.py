@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,11 @@ from penstock.cells.router import Router
 from penstock.cells.shares import best_shares
 from penstock.cells.survey import survey
 from penstock.cells.value_hash import value_hashes
+from penstock.engine.push.dropped import Dropped
 from penstock.errors import OptionError
 from penstock.query.expression import Column
 from penstock.spark.cell import Cell, with_static
+from penstock.spark.side_rows import told_once
 from penstock.testing import Case, Knobs, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
 from penstock.testing.time_rules import with_time_rules
@@ -38,13 +42,26 @@ def run_in_cells(case: Case, placement: Placement) -> list[list[tuple[object, ..
     settings = settings_of(case, graph, placement)
     cells = [Cell(settings, settings.engine()) for _ in range(placement.cells)]
     answers = []
+    told: Counter[tuple[object, ...]] = Counter()
+    got: list[Counter[tuple[object, ...]]] = [Counter() for _ in cells]
     for push, deliveries in enumerate(deliveries_of(case, graph, placement)):
         rows: list[tuple[object, ...]] = []
         for number, (cell, delivery) in enumerate(zip(cells, deliveries, strict=True)):
             whole = with_static(settings, number, delivery) if push == 0 else delivery
             rows += rows_of(cell.push(whole))
+            dropped = cell.engine.drain_dropped()
+            got[number].update(late_rows(dropped))
+            told.update(late_rows(told_once(settings, number, dropped)))
         answers.append(rows)
+    everywhere: Counter[tuple[object, ...]] = Counter()
+    for each in got:
+        everywhere |= each
+    assert told == everywhere  # Each late row is told once, whoever got it.
     return [*answers, [row for cell in cells for row in rows_of(cell.finish())]]
+
+
+def late_rows(dropped: list[Dropped]) -> Iterator[tuple[object, ...]]:
+    return ((each.source, repr(row)) for each in dropped for row in rows_of(each.rows))
 
 
 def random_hot(case: Case, graph: JoinGraph, chance: random.Random) -> dict[str, Any]:

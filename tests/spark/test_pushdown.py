@@ -301,7 +301,7 @@ def test_with_and_without_the_same_answer_and_the_same_late_rows(
             for progress in running.recentProgress
             for r in penstock.spark.cell_reports(progress.observedMetrics)
         ]
-        lates.append({s: sum(r.late.get(s, 0) for r in reports) for s in "AB"})
+        lates.append({s: sum(r.dropped.get(s, {}).get("late", 0) for r in reports) for s in "AB"})
     oracle = Oracle(query, lateness)
     expected = [row for push in pushes for row in oracle.push(push)]
     assert difference(answers[0], expected) is None

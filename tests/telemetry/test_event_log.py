@@ -23,6 +23,7 @@ from penstock.telemetry import (
     Restart,
     Start,
     Stop,
+    Warned,
     Wave,
     read_events,
 )
@@ -50,6 +51,7 @@ EVENTS: tuple[Event, ...] = (
     ),
     Order("t", "run 1", "pin", 7, "((A B) C)"),
     OverloadChange("t", "run 1", 0, 1, "short", "defer", "9 probes/s", {"needed": 5.0}),
+    Warned("t", "run 1", "silent", "B is far behind", ("B",)),
     Wave("t", "run 1", 0, "suspend", 500, 20.5, 700, {"{A}": 500}),
     Failure("t", "run 1", "out of luck", "a\nlong\nstory"),
     Restart("t", "run 2", *ABOUT, after=0),

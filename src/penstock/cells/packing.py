@@ -9,6 +9,10 @@ for a thousand cells would be more than an Arrow column of bytes can hold.
 A host may have *masked* rows that a predicate on their stream rejects: then batches have two
 columns, the event time of every row, and the row itself as a struct, NULL if it was rejected. Such
 rows move the clock and do nothing else.
+
+Rows that have no place on the time line are set aside here (:mod:`penstock.cells.rejected`), so
+that each is known once, wherever its copies would have gone. They travel with the packed row of one
+cell, and so does the number of rows that were sent at all.
 """
 
 from __future__ import annotations
@@ -16,14 +20,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.cells.delivery import to_chunk
 from penstock.cells.placement import Placement
+from penstock.cells.rejected import set_aside
 from penstock.cells.router import Router
 from penstock.errors import InputError
-from penstock.query.join_graph import JoinGraph
+from penstock.query.join_graph import ARRIVAL, JoinGraph
 
 NO_NEWS = -(2**63)
 """In place of the newest event time where there is none: pandas has no integers with NULL."""
@@ -31,7 +37,10 @@ NO_NEWS = -(2**63)
 _MOST_BYTES = 64 << 20
 """Of the chunks in one batch of packed rows, unless a single one has more."""
 
-PACKED = "cell INT, source INT, partition INT, sequence INT, newest BIGINT, chunk BINARY"
+PACKED = (
+    "cell INT, source INT, partition INT, sequence INT, newest BIGINT, chunk BINARY, "
+    "sent BIGINT, rejected BINARY"
+)
 """The columns of packed rows, as Spark has them."""
 
 _SCHEMA = pa.schema(
@@ -42,6 +51,8 @@ _SCHEMA = pa.schema(
         ("sequence", pa.int32()),
         ("newest", pa.int64()),
         ("chunk", pa.binary()),
+        ("sent", pa.int64()),
+        ("rejected", pa.binary()),
     ]
 )
 
@@ -59,6 +70,8 @@ class Packer:
     event_time: str | None
     is_masked: bool = False
     """Whether batches are of event times and rows, NULL for rejected ones."""
+    values: bool = False
+    """Whether rejected rows are wanted, or only their number."""
 
     def pack(self, batches: Iterable[pa.RecordBatch], partition: int) -> Iterator[pa.RecordBatch]:
         """The packed rows of ``batches``, which are all rows of ``partition``."""
@@ -70,14 +83,18 @@ class Packer:
             newest = self._newest(batch)
             if self.is_masked:
                 batch = pa.RecordBatch.from_struct_array(batch.column(1).drop_null())
+            batch, rejected = self._readable(batch)
             columns = self._conformed(batch)
             chunks: list[bytes | None] = [None] * len(self.keys)
             whole = pa.RecordBatch.from_arrays(list(columns.values()), schema=self.schema)
+            sent = np.zeros(batch.num_rows, np.bool_)
             for share in router.route(self.source, columns, batch.num_rows):
                 rows = whole if share.rows is None else whole.take(pa.array(share.rows))
                 chunk = to_chunk(rows)
+                sent[slice(None) if share.rows is None else share.rows] = True
                 for cell in share.cells:
                     chunks[cell] = chunk
+            told, count_sent = partition % len(self.keys), int(np.count_nonzero(sent))
             for first, last in _pieces(chunks):
                 count = last - first
                 yield pa.RecordBatch.from_arrays(
@@ -88,9 +105,24 @@ class Packer:
                         pa.array([sequence] * count, pa.int32()),
                         pa.array([newest] * count, pa.int64()),
                         pa.array(chunks[first:last], pa.binary()),
+                        pa.array([count_sent if c == told else 0 for c in range(first, last)]),
+                        pa.array(
+                            [rejected if c == told else None for c in range(first, last)],
+                            pa.binary(),
+                        ),
                     ],
                     schema=_SCHEMA,
                 )
+
+    def _readable(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, bytes | None]:
+        """The rows that have a place on the time line, and a chunk about the others, if any."""
+        in_arrival_order = self.query.by_rows and ARRIVAL in batch.schema.names
+        if self.event_time is None or in_arrival_order:
+            return batch, None
+        found = set_aside(batch, self.event_time, self.schema.names, self.values)
+        if found is None:
+            return batch, None
+        return found[0], to_chunk(found[1])
 
     def _conformed(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         return {f.name: self._cast(batch.column(f.name), f) for f in self.schema}

@@ -116,6 +116,15 @@ class Router:
             inside, size = _taken(columns, chosen, count)
             yield from _in_grid(grid, inside, size, _within(rows, chosen))
 
+    def first_cells(self, source: str, columns: Mapping[str, pa.Array], count: int) -> Int64s:
+        """The first cell that each row goes to, -1 if it goes nowhere."""
+        first = np.full(count, len(self._everywhere), np.int64)
+        for share in self.route(source, columns, count):
+            rows = slice(None) if share.rows is None else share.rows
+            first[rows] = np.minimum(first[rows], min(share.cells))
+        first[first == len(self._everywhere)] = -1
+        return first
+
 
 def _either(one: Filter | None, other: Filter | None) -> Filter | None:
     """The rows that pass one of two filters; None lets all pass."""

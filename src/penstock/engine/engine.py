@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from penstock.engine.options import Options
 from penstock.engine.output.output import empty_table, output_for
 from penstock.engine.overload.freshness import Freshness
 from penstock.engine.overload.overload import Overload
+from penstock.engine.push.dropped import Dropped
 from penstock.engine.push.intake import FARTHEST, Batches, Intake
 from penstock.engine.push.lateness import Lateness
 from penstock.engine.push.whole_push import WholePush
@@ -43,7 +45,7 @@ from penstock.engine.state.clock import END, START, Clock
 from penstock.engine.state.composites import Composites, concatenate
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.tree.join_tree import JoinTree, Marks
-from penstock.errors import InputError, OptionError, PenstockError
+from penstock.errors import InputError, OptionError, PenstockError, PenstockWarning
 from penstock.kernels.compilation import announce_compilation
 from penstock.kernels.lifespan import FOREVER
 from penstock.plan.notation import read
@@ -62,6 +64,9 @@ _NOTHING_SEEN: Mapping[str, int] = {}
 _SPARE_VALUES = 1024
 """Values that an interner may have beside two for each row: to sweep takes a look at all."""
 
+SILENT_WINDOWS = 3
+"""Windows by which a stream may be behind the newest before it is told that state waits for it."""
+
 
 class Engine:
     """Runs one query on micro-batches.
@@ -78,7 +83,8 @@ class Engine:
     with ``{}`` nothing is, and windows keep all rows). By default streams are taken to be in order.
     ``idle`` is how far a stream may fall behind the newest of the others, in event time, before
     the watermark stops waiting for it. ``watermark_policy`` is ``"min"`` (the watermark is that of
-    the slowest stream) or ``"max"`` (of the fastest).
+    the slowest stream) or ``"max"`` (of the fastest). With ``keep_dropped``, rows that are late or
+    have no event time are kept for :meth:`drain_dropped`.
 
     ``overload`` is what happens with too little CPU: ``"exact"`` (nothing is skipped), ``"shed"``
     (probes beyond the budget are dropped), ``"defer"`` (they are made up for later), or an
@@ -111,6 +117,7 @@ class Engine:
         execution: str = "auto",
         idle: Any = None,
         watermark_policy: str = "min",
+        keep_dropped: bool = False,
     ) -> None:
         if not isinstance(query, JoinGraph):
             raise OptionError(f"query must come from penstock.parse, not {type(query).__name__}")
@@ -153,7 +160,13 @@ class Engine:
             query,
             [leaf for each in self._leaves for leaf in each.values()],
             frozenset(self._lateness.delays),
+            keep_dropped,
         )
+        self._keeps_dropped = keep_dropped
+        self._dropped: list[Dropped] = []
+        """Rows set aside since the last :meth:`drain_dropped`."""
+        self._has_warned = False
+        """Whether somebody was told that a stream is not in order."""
         self._timed = self._lateness.sources
         self._output = output_for(query, self._trees)
         self._clock = Clock(strict=self._strict)
@@ -341,8 +354,12 @@ class Engine:
         for source, instant in (*taken.newest.items(), *(newest or {}).items()):
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
+        watermark_before = self._clock.late
         table = self._process(taken, clock, seen, clock.now, probes)
         self._counters.note_way(why)
+        self._dropped += taken.dropped
+        if taken.late:
+            self._warn_of_disorder(taken, watermark_before)
         self._latest = sum(taken.seen.values())
         if not self.owes:  # Another plan would have to make all owed probes at once.
             self._go_on_changing(sum(map(len, taken.rows.values())), self._latest)
@@ -514,11 +531,56 @@ class Engine:
         """What was decided about the plan since the last call (the latest 256 are kept)."""
         return self._control.drain()
 
+    def silent(self) -> dict[str, float]:
+        """Streams that hold all state though others have moved on by several windows: the seconds
+        of event time that each is behind the newest. ``idle`` is the remedy."""
+        spans = [leaf.span for leaves in self._leaves for leaf in leaves.values()]
+        longest = max((span for span in spans if span < FOREVER), default=0)
+        if self._by_rows or not longest or self._first is None:
+            return {}
+        per_second = 1000 * self.query.ticks_per_millisecond
+        whole = max(self._newest.values(), default=self._first) - self._first
+        return {
+            source: behind / per_second
+            for source, found in self._lateness.waits_for(self._newest).items()
+            if (behind := whole if found is None else found) > SILENT_WINDOWS * longest
+        }
+
+    def drain_dropped(self) -> list[Dropped]:
+        """Rows that were late or had no event time, since the last call: with ``keep_dropped``."""
+        found, self._dropped = self._dropped, []
+        return found
+
+    def _note_dropped(self, batches: Mapping[str, Any], sources: Iterable[str]) -> None:
+        """Look once more at ``sources`` of a push that dropped rows of them, if somebody asks."""
+        warns = not (self._lateness.is_declared or self._has_warned)
+        if self._keeps_dropped or warns:
+            taken = self._intake.dropped_of(batches, sources, self._clock)
+            self._dropped += taken.dropped
+            if taken.late:
+                self._warn_of_disorder(taken, self._clock.late)
+
+    def _warn_of_disorder(self, taken: Batches, watermark: int) -> None:
+        """Tell, once, that rows came behind ``watermark`` though nobody has given a lateness."""
+        if self._has_warned or self._lateness.is_declared:
+            return
+        self._has_warned = True
+        source = next(iter(taken.late))
+        behind = -((taken.oldest_late[source] - watermark) // self.query.ticks_per_millisecond)
+        warnings.warn(
+            f"{source} is out of order: {taken.late[source]:,} of its rows came behind the "
+            f"watermark, the oldest by {behind:,} ms, and were dropped; with no lateness given, "
+            f"streams are taken to be in order: give lateness={behind} or more (milliseconds)",
+            PenstockWarning,
+            stacklevel=3,
+        )
+
     def metrics(self) -> Metrics:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
         self._catch_up()
         metrics = measure(self._counters, self._trees, self._output, self._clock, self.query)
         metrics["control"] = self._control.metrics()
+        metrics["silent"] = self.silent()
         if self._overload is not None:
             metrics["overload"] = self._overload.measure()
         return metrics
@@ -560,6 +622,7 @@ class Engine:
         from penstock.explain.history_text import history_text
         from penstock.explain.observation import observed_in
         from penstock.explain.overload_text import overload_text
+        from penstock.explain.silence_text import silence_text
         from penstock.explain.text import text
         from penstock.planning.calibrated import calibrated_costs
         from penstock.planning.problem import Problem
@@ -577,7 +640,7 @@ class Engine:
         )
         limits, why = self.options.limits, self._control.why()
         told = text(explain(problem, self._plan, limits, why, observed))
-        parts = (history_text, feedback_text, overload_text) if analyze else ()
+        parts = (history_text, feedback_text, overload_text, silence_text) if analyze else ()
         return "\n\n".join([told, *filter(None, (part(metrics) for part in parts))])
 
     @property
@@ -787,6 +850,7 @@ class Engine:
         self._counters.count_rows(whole.seen, table.num_rows)
         if whole.late or whole.without_time:
             self._counters.count_set_aside(whole.late, whole.without_time)
+            self._note_dropped(batches, {**whole.late, **whole.without_time})
         if whole.has_let_go:
             tree.note_expired(passed)
             whole.drop_passed()

@@ -83,6 +83,12 @@ class Job:
     feedback: str | None = None
     overload: str | None = None
     limits: Limits | None = None
+    idle: int | None = None
+    """Milliseconds of event time that a stream may fall behind the others; None: any time."""
+    late: Sink | None = None
+    """Where late rows go, if anywhere."""
+    rejected: Sink | None = None
+    """Where rows go that could not be read or have no event time, if anywhere."""
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Settings of Spark, by full name. Like options, they may be secret, and are not printed."""
     file: Path | None = None

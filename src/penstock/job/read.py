@@ -68,6 +68,9 @@ def job_of(
         feedback=top.text("feedback"),
         overload=top.text("overload"),
         limits=_limits(top.table("limits")),
+        idle=top.duration("idle"),
+        late=_side_sink(top, "late", folder),
+        rejected=_side_sink(top, "rejected", folder),
         spark={
             name if name.startswith("spark.") else f"spark.{name}": value
             for name, value in top.settings("spark").items()
@@ -152,6 +155,11 @@ def _sink(table: Table, folder: Path) -> Sink:
     if kind in FILE_FORMATS and sink.path is not None:
         _check_writable(table.where("path"), sink.path)
     return sink
+
+
+def _side_sink(top: Table, name: str, folder: Path) -> Sink | None:
+    table = top.table(name)
+    return None if table is None else _sink(table, folder)
 
 
 def _format(table: Table, known: tuple[str, ...]) -> str:

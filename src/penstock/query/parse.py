@@ -47,9 +47,12 @@ def parse(
     # graph never parses.
     from penstock.query.blocks import graph_of
     from penstock.query.dialect import read
+    from penstock.query.sources import warn_of_mixed_zones
 
     try:
-        return graph_of(read(text), sources, text, cross_products=cross_products)
+        graph = graph_of(read(text), sources, text, cross_products=cross_products)
+        warn_of_mixed_zones(graph)
+        return graph
     except RecursionError:
         raise QueryError(
             "the query is nested too deeply",

@@ -8,13 +8,14 @@ item with no window and no event-time column is a static relation.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from penstock.errors import OptionError, QueryError
-from penstock.query.join_graph import ARRIVAL, Stream, TimeUnit
+from penstock.errors import OptionError, PenstockWarning, QueryError
+from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream, TimeUnit
 from penstock.query.scope import listed, matching, suggestion
 from penstock.query.syntax import Block, FromItem, Name, Query, Span
 from penstock.query.types import is_comparable
@@ -231,6 +232,30 @@ def time_unit(streams: tuple[Stream, ...]) -> TimeUnit:
         if pa.types.is_timestamp(kind := stream.schema.field(stream.event_time).type)
     }
     return "ns" if "ns" in units else "us" if "us" in units else "ms"
+
+
+def warn_of_mixed_zones(graph: JoinGraph) -> None:
+    """One warning if some event times have a time zone and others have none.
+
+    The latter are taken as UTC; if they are local times, streams are hours apart and nothing meets.
+    Integers count from 1970 in UTC, and agree with zones.
+    """
+    naive: dict[str, None] = {}
+    zoned: dict[str, None] = {}
+    for stream in (s for block in graph.blocks for s in block.streams if not s.is_static):
+        if stream.event_time is None or graph.by_rows:
+            continue
+        kind = stream.schema.field(stream.event_time).type
+        if pa.types.is_timestamp(kind):
+            (naive if kind.tz is None else zoned)[f"{stream.source}.{stream.event_time}"] = None
+    if naive and zoned:
+        warnings.warn(
+            f"event times with and without a time zone: {', '.join(zoned)} with, "
+            f"{', '.join(naive)} without, which is taken as UTC; if it is local time, streams will "
+            "be hours apart: convert it, or give all of them a time zone",
+            PenstockWarning,
+            stacklevel=3,
+        )
 
 
 def span_of_stream(block: Block, alias: str) -> Span:

@@ -21,6 +21,7 @@ if not any(program in sys.orig_argv for program in _BARE):
     from penstock.spark.explain import explain
     from penstock.spark.join import join, placement_of
     from penstock.spark.session import check_session, session
+    from penstock.spark.side_sinks import split
 
 __all__ = [
     "CellReport",
@@ -35,5 +36,6 @@ __all__ = [
     "placement_of",
     "register",
     "session",
+    "split",
     "survey",
 ]

@@ -42,7 +42,8 @@ class CellSettings:
     def engine(self) -> Engine:
         """A new engine."""
         lateness = None if self.query.by_rows else dict(self.delays)
-        return Engine(self.query, plan=self.plan, lateness=lateness, **self.options)
+        options = {**self.options, "keep_dropped": True}
+        return Engine(self.query, plan=self.plan, lateness=lateness, **options)
 
 
 class Delivered(Protocol):
@@ -72,7 +73,8 @@ class Cell:
         Its plan is that of ``settings``, unless somebody has ``ordered`` another since.
         """
         plan = None if ordered else settings.plan
-        return cls(settings, Engine.restore(settings.query, blob, plan, **settings.options))
+        options = {**settings.options, "keep_dropped": True}
+        return cls(settings, Engine.restore(settings.query, blob, plan, **options))
 
     def checkpoint(self) -> bytes:
         return self.engine.checkpoint()

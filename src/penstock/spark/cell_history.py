@@ -181,6 +181,7 @@ class CellHistory:
             cell.engine.take_over_accounts(self.entries[-1].accounts)
         before = cell.engine.metrics()
         cell.engine.drain_events()  # Those of a replay have been told.
+        cell.engine.drain_dropped()
         orders = self.orders.between(self._obeyed)
         refused = [event for order in orders if (event := obey(cell.engine, order)) is not None]
         start = time.perf_counter()
@@ -195,7 +196,8 @@ class CellHistory:
             pushed - start,
             pushed,
             {source: each["rows"] - then[source]["rows"] for source, each in now.items()},
-            {source: each["late"] - then[source]["late"] for source, each in now.items()},
+            tuple(cell.engine.drain_dropped()),
+            cell.engine.silent(),
             after["state"]["bytes"],
             sum(entry.size + entry.base_size for entry in self.entries),
             str(cell.engine.running_plan),

@@ -45,8 +45,6 @@ class CellReport:
     rows: Mapping[str, int]
     """Rows that reached the cell, by source. A row that goes to several cells counts in each."""
     results: int
-    late: Mapping[str, int]
-    """Those of ``rows`` that came behind the watermark and were dropped, by source."""
     state_bytes: int
     """What the engine holds in memory after the batch."""
     stored_bytes: int
@@ -62,6 +60,15 @@ class CellReport:
     """The plan that the engine ran."""
     watermark: int | None
     """In ticks of the query's time unit, after the batch."""
+    sent: Mapping[str, int] = field(default_factory=dict)
+    """Rows that were sent to any cell, by source. Each is told by one cell, not by all that get
+    it; the same holds for ``dropped``."""
+    dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Rows that were dropped, by source and reason: ``late`` of those that were sent,
+    ``no event time`` and ``unreadable`` beside them."""
+    silent: Mapping[str, float] = field(default_factory=dict)
+    """Streams that all state waits for though others have moved on by several windows: seconds of
+    event time behind the newest."""
     operators: tuple[OperatorBatch, ...] = ()
     """What each window and join did."""
     decisions: tuple[Mapping[str, Any], ...] = ()
@@ -90,9 +97,14 @@ def numbers(report: Column, sources: Sequence[str]) -> list[Column]:
 
     of_all = ("results", "state_bytes", "stored_bytes")
     by_source = [
-        total(f"{field}['{source}']", f"{field}.{source}")
+        total(path.format(source), f"{name}.{source}")
         for source in sources
-        for field in ("rows", "late")
+        for name, path in (
+            ("rows", "rows['{}']"),
+            ("late", "dropped['{}']['late']"),
+            ("no_event_time", "dropped['{}']['no event time']"),
+            ("unreadable", "dropped['{}']['unreadable']"),
+        )
     ]
     return [
         *(total(field, field) for field in of_all),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pandas as pd  # type: ignore[import-untyped]
 from pyspark.sql.streaming.stateful_processor import MapState
 
-from penstock.cells.delivery import Delivery
+from penstock.cells.delivery import Delivery, from_chunk
 from penstock.cells.packing import NO_NEWS
 from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError
@@ -25,6 +25,7 @@ from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.engine_cache import WORKER
 from penstock.spark.envelope import Envelope
 from penstock.spark.plan_orders import PlanOrders
+from penstock.spark.side_rows import SideRow, counted, side_rows, told_once
 from penstock.spark.trigger_budget import seconds_until_due
 
 
@@ -41,6 +42,8 @@ class CellWork:
     fingerprint: str
     orders: CheckpointFiles | None = None
     interval: float | None = None
+    column: str | None = None
+    """The column in which dropped rows leave beside the answers; None: they are only counted."""
 
     def take(
         self, key: int, rows: Iterable[pd.DataFrame], values: MapState, mark: str, batch: int
@@ -51,7 +54,8 @@ class CellWork:
         """
         start = time.perf_counter()
         number = self.keys.index(key)
-        delivery = delivered(self.settings, rows)
+        packed = Packed.of(self.settings, rows)
+        delivery = packed.delivery
         given = PlanOrders.read(self.orders).given(self.settings.plan)
         store = StateValues(values)
         history = CellHistory(store, self.settings, number, self.fingerprint, given, mark)
@@ -62,12 +66,13 @@ class CellWork:
             raise CheckpointError(
                 "Spark's state store does not answer any more; is the disk of the checkpoint full?"
             ) from None
+        late = told_once(self.settings, number, taken.dropped)
+        dropped = [*packed.rejected, *side_rows(self.settings, late, self.column is not None)]
         report = CellReport(
             batch=batch,
             cell=number,
             rows=taken.rows,
             results=taken.results.num_rows,
-            late=taken.late,
             state_bytes=taken.state_bytes,
             stored_bytes=taken.stored_bytes,
             engine_seconds=taken.engine_seconds,
@@ -75,12 +80,16 @@ class CellWork:
             origin=taken.origin,
             plan=taken.plan,
             watermark=taken.watermark,
+            sent=packed.sent,
+            dropped=counted(dropped),
+            silent=taken.silent,
             operators=taken.operators,
             decisions=tuple(event.to_json() for event in taken.decisions),
             overload=taken.overload,
         )
         ready = time.perf_counter()
-        yield from Envelope.of(self.settings.query.schema).wrap(taken.results, report)
+        envelope = Envelope.of(self.settings.query.schema, self.column)
+        yield from envelope.wrap(taken.results, report, dropped)
         count, handed = sum(taken.rows.values()), time.perf_counter() - ready
         live.cell.engine.note_host(count, ready - taken.pushed, taken.results.num_rows, handed)
 
@@ -94,20 +103,37 @@ class CellWork:
         return start + seconds_until_due(self.interval, option.seconds, time.time())
 
 
-def delivered(settings: CellSettings, frames: Iterable[pd.DataFrame]) -> Delivery:
-    """The packed rows of one cell as a delivery."""
-    columns = ["source", "partition", "sequence", "newest", "chunk"]
-    packed = [
-        row
-        for frame in frames
-        for row in zip(*(frame[column].tolist() for column in columns), strict=True)
-    ]
-    packed.sort(key=lambda row: row[:3])
-    delivery = Delivery()
-    for source, _, _, newest, chunk in packed:
-        delivery.add(
-            settings.query.sources[int(source)],
-            None if newest == NO_NEWS else int(newest),
-            None if chunk is None else bytes(chunk),
-        )
-    return delivery
+@dataclass(slots=True)
+class Packed:
+    """What the packed rows of one cell hold."""
+
+    delivery: Delivery
+    sent: dict[str, int]
+    """Rows that were sent to any cell, as far as this one tells it, by source."""
+    rejected: list[SideRow]
+    """Rows that were sent to none, as far as this cell tells it."""
+
+    @classmethod
+    def of(cls, settings: CellSettings, frames: Iterable[pd.DataFrame]) -> Packed:
+        columns = ["source", "partition", "sequence", "newest", "chunk", "sent", "rejected"]
+        packed = [
+            row
+            for frame in frames
+            for row in zip(*(frame[column].tolist() for column in columns), strict=True)
+        ]
+        packed.sort(key=lambda row: row[:3])
+        found = cls(Delivery(), {}, [])
+        for number, _, _, newest, chunk, sent, rejected in packed:
+            source = settings.query.sources[int(number)]
+            found.delivery.add(
+                source,
+                None if newest == NO_NEWS else int(newest),
+                None if chunk is None else bytes(chunk),
+            )
+            found.sent[source] = found.sent.get(source, 0) + int(sent)
+            if rejected is not None:
+                found.rejected += [
+                    SideRow(source, row["reason"], value=row["value"], count=row["count"])
+                    for row in from_chunk(bytes(rejected)).to_pylist()
+                ]
+        return found

@@ -7,6 +7,9 @@ an observed metric, and then lets the answers through.
 The operator takes pandas DataFrames. Columns that wrap Arrow arrays pass it unchanged, whatever is
 in them, as long as their types are flat; there is no way through for lists, maps and structs. An
 answer with such a column travels as Arrow chunks instead, which costs one more hop through Python.
+
+Where dropped rows are wanted, they leave in the same way, as JSON in one more column, and become a
+column of structs there (:mod:`penstock.spark.side_rows`): NULL in answers.
 """
 
 from __future__ import annotations
@@ -16,13 +19,14 @@ from dataclasses import dataclass
 
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from penstock.cells.delivery import from_chunk, to_chunk
 from penstock.spark.arrow_types import answer_schema
 from penstock.spark.cell_report import COLUMN, CellReport, numbers
+from penstock.spark.side_rows import AS_TEXT, COLUMNS, SideRow
 
 _ROWS = 1 << 17
 _CHUNK = "chunk"
@@ -33,11 +37,13 @@ class Envelope:
     """Wraps answers of ``schema``, which has Spark's types."""
 
     schema: pa.Schema
+    side: str | None = None
+    """The column of dropped rows, if they are wanted."""
 
     @classmethod
-    def of(cls, schema: pa.Schema) -> Envelope:
+    def of(cls, schema: pa.Schema, side: str | None = None) -> Envelope:
         """For answers of ``schema``, with any types that Spark has or has wider ones for."""
-        return cls(answer_schema(schema)[0])
+        return cls(answer_schema(schema)[0], side)
 
     @property
     def is_flat(self) -> bool:
@@ -49,30 +55,47 @@ class Envelope:
         """What the operator emits."""
         _, answers = answer_schema(self.schema)
         fields = answers.fields if self.is_flat else [StructField(_CHUNK, BinaryType())]
-        return StructType([*fields, StructField(self._report, StringType())])
+        texts = [self._report] if self.side is None else [self._report, self.side]
+        return StructType([*fields, *(StructField(name, StringType()) for name in texts)])
 
     @property
     def _report(self) -> str:
         name = "report"
-        while name in self.schema.names:
+        while name in self.schema.names or name == self.side:
             name += "_"
         return name
 
-    def wrap(self, results: pa.Table, report: CellReport) -> Iterator[pd.DataFrame]:
-        """The results and the report of a cell."""
+    def wrap(
+        self, results: pa.Table, report: CellReport, dropped: Sequence[SideRow] = ()
+    ) -> Iterator[pd.DataFrame]:
+        """The results and the report of a cell, and the rows that it dropped, if wanted."""
         results = results.cast(self.schema)
         for start in range(0, results.num_rows, _ROWS):
             part = results.slice(start, _ROWS)
-            if self.is_flat:
-                yield _frame(part.append_column(self._report, pa.nulls(len(part), pa.string())))
-            else:
-                chunk = pa.array([to_chunk(part)], pa.binary())
-                yield _frame(pa.table([chunk, pa.nulls(1, pa.string())], self.wrapped.names))
-        *others, last = self.wrapped.names
+            if not self.is_flat:
+                part = pa.table([pa.array([to_chunk(part)], pa.binary())], names=[_CHUNK])
+            yield _frame(self._with_texts(part.columns, None, None))
         nothing = self.schema.types if self.is_flat else [pa.binary()]
-        columns = [pa.nulls(1, kind) for kind in nothing]
-        text = pa.array([report.to_json()], pa.string())
-        yield _frame(pa.table([*columns, text], names=[*others, last]))
+        yield _frame(self._with_texts([pa.nulls(1, kind) for kind in nothing], report, None))
+        rows = [] if self.side is None else dropped
+        for start in range(0, len(rows), _ROWS):
+            part_of_rows = rows[start : start + _ROWS]
+            empty = [pa.nulls(len(part_of_rows), kind) for kind in nothing]
+            yield _frame(self._with_texts(empty, None, part_of_rows))
+
+    def _with_texts(
+        self,
+        columns: Sequence[pa.Array | pa.ChunkedArray],
+        report: CellReport | None,
+        dropped: Sequence[SideRow] | None,
+    ) -> pa.Table:
+        count = len(columns[0])
+        told = [None if report is None else report.to_json()] * count
+        texts = [pa.array(told, pa.string())]
+        if self.side is not None:
+            asides = [None] * count if dropped is None else [row.to_json() for row in dropped]
+            texts.append(pa.array(asides, pa.string()))
+        return pa.table([*columns, *texts], names=self.wrapped.names)
 
     def unwrap(self, wrapped: DataFrame, name: str, sources: Sequence[str]) -> DataFrame:
         """The answers; reports become an observed metric called ``name``.
@@ -86,9 +109,16 @@ class Envelope:
             *numbers(report, sources),
         )
         answers = seen.where(report.isNull()).drop(self._report)
-        if self.is_flat:
+        if not self.is_flat:
+            fields = answer_schema(self.schema)[1].fields
+            if self.side is not None:
+                fields = [*fields, StructField(self.side, StringType())]
+            unpack = _unpacking(self.schema, self.side)
+            answers = answers.mapInArrow(unpack, StructType(fields))
+        if self.side is None:
             return answers
-        return answers.mapInArrow(_unpacking(self.schema), answer_schema(self.schema)[1])
+        quoted = "`" + self.side.replace("`", "``") + "`"
+        return answers.withColumn(self.side, _opened(sql.col(quoted)))
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
@@ -100,12 +130,34 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     )
 
 
+def _opened(text: Column) -> Column:
+    """The struct of a dropped row in ``text``; NULL where there is none."""
+    row = sql.from_json(text, AS_TEXT)
+    names = [field.split()[0] for field in COLUMNS.split(", ")]
+    fields = [
+        sql.timestamp_micros(row[name]) if name in ("event_time", "watermark") else row[name]
+        for name in names
+    ]
+    named = [field.alias(name) for field, name in zip(fields, names, strict=True)]
+    return sql.when(text.isNotNull(), sql.struct(*named))
+
+
 def _unpacking(
-    schema: pa.Schema,
+    schema: pa.Schema, side: str | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    whole = schema if side is None else schema.append(pa.field(side, pa.string()))
+
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for chunk in batch.column(_CHUNK):
-                yield from from_chunk(chunk.as_buffer()).cast(schema).to_batches()
+            for chunk in batch.column(_CHUNK).drop_null():
+                rows = from_chunk(chunk.as_buffer()).cast(schema)
+                if side is not None:
+                    rows = rows.append_column(side, pa.nulls(len(rows), pa.string()))
+                yield from rows.to_batches()
+            if side is not None:
+                texts = batch.column(side).drop_null()
+                nothing = [pa.nulls(len(texts), kind) for kind in schema.types]
+                if len(texts):
+                    yield pa.RecordBatch.from_arrays([*nothing, texts], schema=whole)
 
     return unpack

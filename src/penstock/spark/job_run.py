@@ -37,9 +37,10 @@ from penstock.spark.prepared_job import PreparedJob
 from penstock.spark.session import PARTITIONS
 from penstock.spark.sinks import start_sink
 from penstock.spark.spark_mistake import blamed_on, one_line, own_error
+from penstock.spark.told_warnings import collected_warnings
 from penstock.telemetry.batch_news import BatchNews
 from penstock.telemetry.event_log import EventLog
-from penstock.telemetry.events import Batch, Event, Failure, Order, Restart, Start, Stop
+from penstock.telemetry.events import Batch, Event, Failure, Order, Restart, Start, Stop, Warned
 
 FINISHED = "finished"
 _ELSEWHERE = (
@@ -82,8 +83,8 @@ class JobRun:
         self._takes_none = "" if problem is None else _ELSEWHERE.format(problem)
         """Why orders cannot be taken; empty if they can."""
         self._orders = PlanOrders.read(self._files).given(prepared.job.plan)
-        replicas = prepared.placement.replicas
-        self._replicas = {n: replicas.get(streams[n].alias, 1) for n in self._sources}
+        self._untold: list[str] = list(prepared.warnings)
+        """Warnings that the next call of :meth:`poll` tells."""
 
     def __enter__(self) -> JobRun:
         job = self.prepared.job
@@ -111,7 +112,8 @@ class JobRun:
         if owner is not None and has_state:
             prepared.check_cells(owner.cells)
         self._news = BatchNews(fresh=after is None)
-        results = prepared.results()
+        with collected_warnings(self._untold):
+            results = prepared.results()
         self._spark = results.sparkSession
         self._spark.streams.addListener(self._listener)
         few = _no_empty_partitions(self._spark, prepared)
@@ -144,6 +146,10 @@ class JobRun:
         """Wait up to ``seconds`` for something to happen; the events since the last call."""
         query = self._running()
         run = str(query.runId)
+        warned = [self._noted(Warned(self._now(), run, "job", each)) for each in self._untold]
+        self._untold.clear()
+        if warned:
+            return warned
         told = self._listener.told(run, seconds)
         try:
             finished = None in told or not (told or query.isActive)
@@ -192,7 +198,7 @@ class JobRun:
         for progress in told:
             if progress is None:
                 continue
-            event = batch_event(progress, self._sources, self._replicas)
+            event = batch_event(progress, self._sources)
             if event and event.batch > self._latest:
                 self._count(event)
                 found.append(self._noted(event))

@@ -28,11 +28,13 @@ from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from penstock.cells.delivery import Delivery, to_chunk
 from penstock.cells.packing import NO_NEWS, PACKED, Packer
 from penstock.cells.placement import HotValues, Placement, place
+from penstock.cells.rejected import CORRUPT
 from penstock.cells.value_hash import VERSION
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
@@ -52,7 +54,7 @@ from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.envelope import Envelope
 from penstock.spark.explain import JoinDescription, described
 from penstock.spark.private_spark import watermark_delay
-from penstock.spark.pushdown import Pushdown, needs_clock, push_down
+from penstock.spark.pushdown import Pushdown, needs_clock, push_down, quote
 from penstock.spark.session import PARTITIONS, check_session, parallelism
 from penstock.spark.speculation import check_speculation
 from penstock.spark.trigger_budget import with_budget
@@ -76,6 +78,7 @@ def join(
     orders: str | os.PathLike[str] | None = None,
     trigger: float | None = None,
     event_time: str | Mapping[str, str | None] | None = None,
+    dropped: str | None = None,
     **options: Any,
 ) -> DataFrame:
     """The answer to ``query`` over ``frames``, by source.
@@ -101,8 +104,12 @@ def join(
     read at the beginning of each batch, to pin a plan or undo a change while the query runs: see
     :class:`penstock.spark.plan_orders.PlanOrders`. ``trigger`` is the interval of the query's
     trigger in seconds: an overload policy without a budget of its own keeps batches within it.
-    ``options`` are those of :class:`penstock.Engine`. ``state_folder`` has no effect any more:
-    windows are in Spark's state store, with the checkpoint.
+    ``dropped`` names one more column, in which rows that were late, unreadable or without an event
+    time leave with the answers of their batch: NULL in answers, else a struct of ``source``,
+    ``reason``, ``event_time``, ``watermark`` and ``value``, the row as JSON. See
+    :func:`penstock.spark.split`.
+    ``options`` are those of :class:`penstock.Engine`. ``state_folder`` has no
+    effect any more: windows are in Spark's state store, with the checkpoint.
 
     A query cannot be restarted from a checkpoint with other cells, rates or lateness, since tuples
     would be looked for in the wrong cell: this fails in the first batch, with a message.
@@ -112,6 +119,8 @@ def join(
     query = _parsed(query, frames, event_time)
     engine = Engine(query, plan=plan, **options)
     schemas = _check_frames(query, frames, engine)
+    if dropped is not None:
+        schemas = _with_all_columns(query, frames, schemas, dropped)
     spark = next(iter(frames.values())).sparkSession
     placement = placement_of(query, spark, cells, rates, hot)
     streaming = any(frame.isStreaming for frame in frames.values())
@@ -149,9 +158,13 @@ def join(
             schemas[source],
             stream.event_time,
             is_masked=pushed.is_masked,
+            values=dropped is not None,
         )
         rows = pushed.apply(
-            frames[source], _in_order(frames[source], schemas[source]), stream.event_time
+            frames[source],
+            _in_order(frames[source], schemas[source]),
+            stream.event_time,
+            _unplaced(frames[source], stream.event_time) if streaming else None,
         )
         packed.append(rows.mapInArrow(_packing(packer), PACKED))
     if not packed:
@@ -175,9 +188,9 @@ def join(
         return described(grouped.applyInArrow(at_once, answer_schema(query.schema)[1]), description)
     fingerprint = _fingerprint(settings)
     ordered = None if orders is None else CheckpointFiles.of(os.fspath(orders), spark)
-    work = CellWork(settings, keys, fingerprint, ordered, trigger)
+    work = CellWork(settings, keys, fingerprint, ordered, trigger, dropped)
     processor = CellProcessor(work)
-    envelope = Envelope.of(query.schema)
+    envelope = Envelope.of(query.schema, dropped)
     wrapped = grouped.transformWithStateInPandas(processor, envelope.wrapped, "Append", "None")
     # The same join may be twice in a query, and observed metrics must have different names.
     metric = f"{OBSERVED} {fingerprint[:8]} {secrets.token_hex(4)}"
@@ -291,8 +304,39 @@ def _read_static(frame: DataFrame, schema: pa.Schema, pushed: Pushdown) -> bytes
 
 
 def _in_order(frame: DataFrame, schema: pa.Schema) -> list[str]:
-    """The columns of ``schema`` as they follow in ``frame``: Spark need not arrange them anew."""
-    return [name for name in frame.columns if name in schema.names]
+    """The columns of ``schema`` as they follow in ``frame``: Spark need not arrange them anew.
+
+    The text of what could not be read comes with them, if ``frame`` has it.
+    """
+    return [name for name in frame.columns if name in schema.names or name == CORRUPT]
+
+
+def _unplaced(frame: DataFrame, event_time: str | None) -> Column | None:
+    """True for rows that have no place on the time line, which are to be counted."""
+    found = None if event_time is None else sql.col(quote(event_time)).isNull()
+    if found is not None and CORRUPT in frame.columns:
+        found = found | sql.col(CORRUPT).isNotNull()
+    return found
+
+
+def _with_all_columns(
+    query: JoinGraph, frames: Mapping[str, DataFrame], schemas: dict[str, pa.Schema], dropped: str
+) -> dict[str, pa.Schema]:
+    """Dropped rows are to be whole: streams are sent with the columns that the query does not read.
+
+    Columns of types that Arrow has not stay behind.
+    """
+    if dropped in query.schema.names:
+        raise OptionError(f"dropped={dropped!r} is a column of the answer; give another name")
+    found = dict(schemas)
+    for block in query.blocks:
+        for stream in block.streams:
+            if not stream.is_static:
+                source = stream.source
+                everything = arrow_schema(frames[source])
+                more = [f for f in everything if f.name not in (*schemas[source].names, CORRUPT)]
+                found[source] = pa.schema([*schemas[source], *more])
+    return found
 
 
 def _fingerprint(settings: CellSettings) -> str:

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from penstock.engine.control.plan_event import PlanEvent
+from penstock.engine.push.dropped import LATE
 from penstock.spark.cell_report import CellReport, cell_reports
 from penstock.telemetry.events import Batch, CellBatch, PlanDecision
 from penstock.telemetry.operator_batch import in_all_cells
@@ -60,39 +61,44 @@ class ProgressListener(StreamingQueryListener):
             return found
 
 
-def batch_event(
-    progress: StreamingQueryProgress, sources: Sequence[str], replicas: Mapping[str, int]
-) -> Batch | None:
+def batch_event(progress: StreamingQueryProgress, sources: Sequence[str]) -> Batch | None:
     """The event of a micro-batch; None if the trigger found nothing to do.
 
-    ``sources`` are the names of the streams in Spark's order. A late row counts in each cell that
-    it was sent to, and here once: ``replicas`` says how many cells that are. (Rows with a hot value
-    may go to more, so there the number is an estimate.)
+    ``sources`` are the names of the streams in Spark's order.
     """
     durations: dict[str, int] = {name: int(ms) for name, ms in progress.durationMs.items()}
     if _EXECUTED not in durations:
         return None
     reports = cell_reports(progress.observedMetrics or {})
     cells = tuple(_cell(report) for report in reports)
-    late = {
-        source: round(sum(cell.late.get(source, 0) for cell in cells) / replicas.get(source, 1))
-        for source in sources
-    }
+    dropped: dict[str, dict[str, int]] = {}
+    for report in reports:
+        for source, reasons in report.dropped.items():
+            sums = dropped.setdefault(source, {})
+            for reason, count in reasons.items():
+                sums[reason] = sums.get(reason, 0) + count
     read = [int(source.numInputRows) for source in progress.sources]
+    rows = dict(zip(sources, read, strict=False))
+    silent: dict[str, float] = {}
+    for report in reports:
+        silent |= report.silent
     return Batch(
         at=progress.timestamp,
         run=str(progress.runId),
         batch=int(progress.batchId),
         seconds=durations.get(_WHOLE, 0) / 1000,
-        rows=dict(zip(sources, read, strict=False)),
+        rows=rows,
         results=sum(cell.results for cell in cells),
-        late=late,
+        late={source: dropped.get(source, {}).get(LATE, 0) for source in sources},
         state_bytes=sum(cell.state_bytes for cell in cells),
         stored_bytes=sum(cell.stored_bytes for cell in cells),
         engine_seconds=sum(cell.engine_seconds for cell in cells),
         durations=durations,
         cells=cells,
         operators=in_all_cells(each for report in reports for each in report.operators),
+        dropped=dropped,
+        filtered=_filtered(rows, reports, dropped),
+        silent=silent,
     )
 
 
@@ -119,8 +125,24 @@ def plan_decisions(progress: StreamingQueryProgress) -> list[PlanDecision]:
     ]
 
 
+def _filtered(
+    rows: Mapping[str, int],
+    reports: Sequence[CellReport],
+    dropped: Mapping[str, Mapping[str, int]],
+) -> dict[str, int]:
+    """Rows read, less those sent to cells and those that could not be sent, by source."""
+    found = {}
+    for source, read in rows.items():
+        sent = sum(report.sent.get(source, 0) for report in reports)
+        if any(source in report.sent for report in reports):
+            rejected = sum(n for reason, n in dropped.get(source, {}).items() if reason != LATE)
+            found[source] = max(0, read - sent - rejected)
+    return found
+
+
 def _cell(report: CellReport) -> CellBatch:
+    late = {source: reasons.get(LATE, 0) for source, reasons in report.dropped.items()}
     fields: dict[str, Any] = {
-        name: getattr(report, name) for name in CellBatch.__dataclass_fields__
+        name: getattr(report, name) for name in CellBatch.__dataclass_fields__ if name != "late"
     }
-    return CellBatch(**fields)
+    return CellBatch(late=late, **fields)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.control.plan_event import PlanEvent
+from penstock.engine.push.dropped import Dropped
 from penstock.spark.cell import Cell
 from penstock.spark.cell_report import Origin
 from penstock.telemetry.operator_batch import OperatorBatch
@@ -24,7 +25,10 @@ class Taken:
     pushed: float
     """When the push was over, by the performance counter."""
     rows: Mapping[str, int]
-    late: Mapping[str, int]
+    dropped: tuple[Dropped, ...]
+    """Rows that the cell got and did not take in."""
+    silent: Mapping[str, float]
+    """Streams that all state waits for: seconds of event time behind the newest."""
     state_bytes: int
     stored_bytes: int
     plan: str

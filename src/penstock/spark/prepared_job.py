@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.cells.placement import Placement, place
+from penstock.cells.rejected import CORRUPT
 from penstock.engine.engine import Engine
 from penstock.errors import CheckpointError, OptionError
 from penstock.job.job import Job
@@ -23,8 +24,10 @@ from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.checkpoint_owner import CheckpointOwner
 from penstock.spark.join import join, placement_of
 from penstock.spark.session import PARTITIONS, parallelism
+from penstock.spark.side_sinks import DROPPED
 from penstock.spark.sources import read_source
 from penstock.spark.spark_mistake import blamed_on
+from penstock.spark.told_warnings import collected_warnings
 from penstock.spark.trigger_budget import interval_of, with_trigger_budget
 
 
@@ -40,6 +43,8 @@ class PreparedJob:
     cells: int
     """How many were asked for; the placement may have fewer."""
     options: dict[str, Any]
+    warnings: tuple[str, ...] = ()
+    """What works and is probably not what the user wants."""
 
     def results(self) -> DataFrame:
         """The answer, as a streaming DataFrame."""
@@ -56,6 +61,7 @@ class PreparedJob:
                 hot=_hot(job),
                 orders=job.checkpoint,
                 trigger=interval_of(job),
+                dropped=DROPPED if job.late or job.rejected else None,
                 **self.options,
             )
 
@@ -78,12 +84,14 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
         with blamed_on(f"{file}: sources.{name}"):
             frames[name] = read_source(spark, source)
     event_times = {}
+    warned: list[str] = []
     for name, source in job.sources.items():
         default = job.event_time if job.event_time in frames[name].columns else None
         event_times[name] = None if source.static else source.event_time or default
     with blamed_on(f"{file}: query"):
-        schemas = {name: arrow_schema(frame) for name, frame in frames.items()}
-        query = parse(job.query, schemas, event_times)
+        schemas = {name: arrow_schema(frame.drop(CORRUPT)) for name, frame in frames.items()}
+        with collected_warnings(warned):
+            query = parse(job.query, schemas, event_times)
     for name in frames:
         if name not in query.sources:
             known = ", ".join(query.sources)
@@ -103,7 +111,7 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
     if cells == "auto":
         cells = int(str(spark.conf.get(PARTITIONS)))
     options = with_trigger_budget(options, job, placement.cells, lambda: parallelism(spark))
-    return PreparedJob(job, query, frames, placement, plan, cells, options)
+    return PreparedJob(job, query, frames, placement, plan, cells, options, tuple(warned))
 
 
 def _hot(job: Job) -> dict[str, tuple[Any, ...]] | None:
@@ -117,6 +125,8 @@ def _rates(job: Job) -> dict[str, float] | None:
 def engine_options(job: Job) -> dict[str, Any]:
     """The options of the engine that the job gives; the engine says which it knows."""
     options: dict[str, Any] = {}
+    if job.idle is not None:
+        options["idle"] = job.idle
     if job.adapt is not None:
         options["adapt"] = job.adapt
     if job.feedback is not None:

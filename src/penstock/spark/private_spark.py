@@ -114,3 +114,34 @@ def query_and_batch() -> tuple[str, int]:
     if context is None:
         return "", -1
     return context.getLocalProperty(_QUERY_ID) or "", int(context.getLocalProperty(_BATCH_ID) or -1)
+
+
+def add_files(
+    rows: DataFrame,
+    batch: int,
+    kind: str,
+    folder: str,
+    partition_by: list[str],
+    options: dict[str, str],
+) -> bool:
+    """Write ``rows`` to ``folder`` as Spark's file sink for streams does: once for each ``batch``.
+
+    False if there is no Java virtual machine on this side (Spark Connect).
+    """
+    java = java_of(rows.sparkSession)
+    if java is None:
+        return False
+    session = rows.sparkSession._jsparkSession
+    spark_sql = java.org.apache.spark.sql.execution
+    found = spark_sql.datasources.DataSource.lookupDataSource(kind, session.sessionState().conf())
+    if str(found.getName()).endswith("V2"):  # Files are written by the older of two classes.
+        found = found.newInstance().fallbackFileFormat()
+    sink = spark_sql.streaming.sinks.FileStreamSink(
+        session,
+        folder,
+        found.newInstance(),
+        java.PythonUtils.toSeq(partition_by),
+        java.PythonUtils.toScalaMap({**options, "path": folder}),
+    )
+    sink.addBatch(batch, rows._jdf)
+    return True

@@ -86,15 +86,25 @@ class Pushdown:
     is_masked: bool
     """Whether rejected rows stay, with their event time alone."""
 
-    def apply(self, frame: DataFrame, columns: Sequence[str], event_time: str | None) -> DataFrame:
-        """``columns`` of ``frame`` as they go to the packing."""
+    def apply(
+        self,
+        frame: DataFrame,
+        columns: Sequence[str],
+        event_time: str | None,
+        but: Column | None = None,
+    ) -> DataFrame:
+        """``columns`` of ``frame`` as they go to the packing.
+
+        Rows for which ``but`` is true are never rejected.
+        """
         quoted = [quote(name) for name in columns]
         if self.condition is None:
             return frame.select(*quoted)
+        condition = self.condition if but is None else self.condition | but
         if not self.is_masked:
-            return frame.where(self.condition).select(*quoted)
+            return frame.where(condition).select(*quoted)
         assert event_time is not None
-        row = sql.when(self.condition, sql.struct(*quoted))
+        row = sql.when(condition, sql.struct(*quoted))
         return frame.select(sql.col(quote(event_time)).alias("time"), row.alias("row"))
 
 

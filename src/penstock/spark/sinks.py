@@ -2,30 +2,38 @@
 
 Results are only ever added, so the output mode is always append. Files are exactly once: Spark's
 file sink commits a batch as a whole. Kafka is at least once, as Spark's sink for it is. ``encode``
-turns rows into the two columns that Kafka takes.
+turns rows into the two columns that Kafka takes. With ``[late]`` or ``[rejected]`` in the job, one
+query writes to all of them (:mod:`penstock.spark.side_sinks`).
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from penstock.errors import InputError
 from penstock.job.job import Job, Sink
 from penstock.job.mistake import did_you_mean
+from penstock.spark.side_sinks import DROPPED, Write, batch_writer, split
 from penstock.spark.spark_mistake import SPARK_ERRORS, condition_of
 
 
 def start_sink(results: DataFrame, job: Job) -> StreamingQuery:
     """Begin to write ``results``."""
     sink = job.sink
-    rows = _encoded(results, sink) if sink.encode else results
     _check_columns("partition_by", sink.partition_by, results)
-    writer = rows.writeStream.format(sink.format).outputMode("append").options(**sink.options)
-    writer = writer.option("checkpointLocation", job.checkpoint)
-    if sink.partition_by:
-        writer = writer.partitionBy(*sink.partition_by)
+    if job.late is None and job.rejected is None:
+        rows = _encoded(results, sink)
+        writer = rows.writeStream.format(sink.format).options(**sink.options)
+        if sink.partition_by:
+            writer = writer.partitionBy(*sink.partition_by)
+    else:
+        writer, sink = _to_all(results, job), Sink("foreachBatch")
+    writer = writer.outputMode("append").option("checkpointLocation", job.checkpoint)
     if job.trigger == "available-now":
         writer = writer.trigger(availableNow=True)
     else:
@@ -38,7 +46,27 @@ def start_sink(results: DataFrame, job: Job) -> StreamingQuery:
         raise
 
 
+def _to_all(results: DataFrame, job: Job) -> DataStreamWriter:
+    """Answers and dropped rows to their sinks."""
+    _encoded(results.drop(DROPPED), job.sink)  # Mistakes are to be found now.
+    write = split(
+        _batch_writer(job, "results", job.sink),
+        None if job.late is None else _batch_writer(job, "late", job.late),
+        None if job.rejected is None else _batch_writer(job, "rejected", job.rejected),
+    )
+    return results.writeStream.foreachBatch(write)
+
+
+def _batch_writer(job: Job, name: str, sink: Sink) -> Write:
+    if sink.format == "memory":
+        raise InputError(f'{name}: found "memory", expected a sink that takes batches too')
+    encoded = partial(_encoded, sink=sink)
+    return batch_writer(sink, f"{job.name}.{name}", encoded, every_batch=name == "results")
+
+
 def _encoded(results: DataFrame, sink: Sink) -> DataFrame:
+    if sink.encode is None:
+        return results
     value = sf.to_json(sf.struct("*")).alias("value")
     if sink.key is None:
         return results.select(value)

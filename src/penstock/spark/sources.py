@@ -3,6 +3,9 @@
 A streaming file source of Spark wants a schema; where the job gives none, the files that are there
 already tell it, as for a batch. ``decode = "json"`` turns the texts in the column ``value`` (Kafka)
 into columns; the other columns (Kafka's ``key``, ``timestamp``, …) stay where their names are free.
+
+Texts that cannot be read, of JSON and CSV files and of messages, come in a column of their own
+(:mod:`penstock.cells.rejected`), so that a join can say how many there were and what they are.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from penstock.cells.rejected import CORRUPT
 from penstock.errors import InputError
 from penstock.job.job import Source
 from penstock.job.mistake import did_you_mean
@@ -29,7 +33,8 @@ def read_source(spark: SparkSession, source: Source) -> DataFrame:
             frame = _decoded(frame, str(source.schema))
     if source.select:
         with blamed_on("select"):
-            frame = frame.selectExpr(*source.select)
+            kept = [CORRUPT] if CORRUPT in frame.columns else []
+            frame = frame.selectExpr(*source.select, *kept)
     return frame
 
 
@@ -39,10 +44,13 @@ def _loaded(spark: SparkSession, source: Source) -> DataFrame:
     try:
         if source.schema is not None and source.decode is None:
             with blamed_on("schema"):
-                reader = reader.schema(source.schema)
+                reader = reader.schema(_with_corrupt(source, source.schema))
         elif source.format in FILE_FORMATS and not source.static:
             batch = spark.read.format(source.format).options(**_of_batches(source))
-            reader = reader.schema(batch.load(source.path).schema)
+            inferred = batch.load(source.path).schema
+            if _may_be_corrupt(source) and CORRUPT not in inferred.names:
+                inferred = inferred.add(CORRUPT, "string")
+            reader = reader.schema(inferred)
         return reader.load() if source.path is None else reader.load(source.path)
     except SPARK_ERRORS as error:
         condition = condition_of(error)
@@ -59,6 +67,18 @@ def _loaded(spark: SparkSession, source: Source) -> DataFrame:
         raise
 
 
+def _may_be_corrupt(source: Source) -> bool:
+    """Whether Spark tells the texts of ``source`` that it cannot read."""
+    modes = [v for k, v in source.options.items() if k.lower() == "mode"]
+    texts = source.format in ("json", "csv") and not source.static
+    return texts and modes in ([], ["PERMISSIVE"])
+
+
+def _with_corrupt(source: Source, schema: str) -> str:
+    has_it = CORRUPT in schema
+    return schema if has_it or not _may_be_corrupt(source) else f"{schema}, {CORRUPT} STRING"
+
+
 def _of_batches(source: Source) -> dict[str, str]:
     """The options without those that only streams have."""
     streams_only = {"maxfilespertrigger", "maxbytespertrigger", "cleansource", "latestfirst"}
@@ -69,6 +89,8 @@ def _decoded(frame: DataFrame, schema: str) -> DataFrame:
     if VALUE not in frame.columns:
         have = ", ".join(frame.columns)
         raise InputError(f"decode reads the column {VALUE}, and the source has {have}")
+    if CORRUPT not in schema:
+        schema = f"{schema}, {CORRUPT} STRING"
     parsed = sf.from_json(sf.col(VALUE).cast("string"), schema)
     others = [name for name in frame.columns if name != VALUE]
     opened = frame.select(parsed.alias(VALUE), *others).select(f"{VALUE}.*", *others)

@@ -13,6 +13,7 @@ from penstock.telemetry.events import (
     Restart,
     Start,
     Stop,
+    Warned,
     Wave,
 )
 from penstock.telemetry.follow import EventFollower
@@ -33,6 +34,7 @@ __all__ = [
     "Restart",
     "Start",
     "Stop",
+    "Warned",
     "Wave",
     "read_events",
 ]

@@ -1,4 +1,4 @@
-"""What is news in a micro-batch: a cell that runs short of CPU, a wave of rows that fall asleep.
+"""What is news in a micro-batch: a cell short of CPU, a wave of rows that fall asleep, a silence.
 
 A batch event has levels and counts; a person wants to know when something changed. Both kinds of
 news are made of batch events alone, so whoever has these has the news.
@@ -12,6 +12,8 @@ demand changes, many at once: the first tuple of a stream that was silent wakes 
 *wave* is a batch in which some operator's rows fall asleep, or wake, in numbers that are
 :data:`FACTOR` times what is usual there, and at least :data:`LEAST`. Usual is the most of the last
 batches, which fades: a level that stays high is one wave, not one in each batch.
+
+**Silence.** A stream for which all state waits is told when that begins, once until it moves on.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from penstock.telemetry.events import Batch, OverloadChange, Wave, WaveKind
+from penstock.telemetry.events import Batch, OverloadChange, Warned, Wave, WaveKind
 
 LEAST = 100
 FACTOR = 4.0
@@ -33,11 +35,28 @@ class BatchNews:
         self._fresh = fresh
         self._told: dict[int, int] = {}
         """The last change of each cell that was told."""
+        self._silent: set[str] = set()
         self._usual: dict[WaveKind, dict[str, float]] = {"suspend": {}, "resume": {}}
 
-    def of(self, batch: Batch) -> list[OverloadChange | Wave]:
+    def of(self, batch: Batch) -> list[OverloadChange | Wave | Warned]:
         """What is new in ``batch``; to be called once for each, in order."""
-        return [*self._overload(batch), *self._waves(batch)]
+        return [*self._overload(batch), *self._waves(batch), *self._silences(batch)]
+
+    def _silences(self, batch: Batch) -> list[Warned]:
+        begun = [source for source in batch.silent if source not in self._silent]
+        self._silent = set(batch.silent)
+        return [
+            Warned(
+                batch.at,
+                batch.run,
+                "silent",
+                f"{source} is {batch.silent[source]:,.0f} s of event time behind the newest "
+                "stream, and no window lets a row go before it moves on; idle says how far it "
+                "may fall behind",
+                (source,),
+            )
+            for source in begun
+        ]
 
     def _overload(self, batch: Batch) -> list[OverloadChange]:
         found = []

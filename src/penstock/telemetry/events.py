@@ -62,12 +62,15 @@ class CellBatch:
     rows: Mapping[str, int]
     results: int
     late: Mapping[str, int]
+    """Late rows by source; one that goes to several cells is told by the first of them."""
     state_bytes: int
     stored_bytes: int
     engine_seconds: float
     total_seconds: float
     origin: str
     plan: str
+    dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Dropped rows by source and reason, as far as this cell tells them."""
     overload: Mapping[str, Any] = field(default_factory=dict)
     """How short of time the cell is, and what it costs; empty where nothing limits it."""
 
@@ -97,6 +100,27 @@ class Batch:
     cells: tuple[CellBatch, ...] = ()
     operators: tuple[OperatorBatch, ...] = ()
     """What each window and join did, added up over the cells that run the same plan."""
+    dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Rows that were dropped, by source and reason: ``late``, ``no event time``, ``unreadable``."""
+    filtered: Mapping[str, int] = field(default_factory=dict)
+    """Rows that can be in no result by the query's own predicates on their stream, or for a NULL
+    in a join column: rows read, less those dropped and those sent to cells, by source."""
+    silent: Mapping[str, float] = field(default_factory=dict)
+    """Streams that all state waits for though others have moved on by several windows: seconds of
+    event time behind the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """Something that works and is probably not what the user wants."""
+
+    at: str
+    run: str
+    about: str
+    """``watermark`` (a source has none), ``silent`` (state waits for a stream), or another word."""
+    text: str
+    """What it is, with the remedy."""
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +225,14 @@ class Failure:
 
 
 Event: TypeAlias = (
-    Start | Restart | Batch | Order | PlanDecision | OverloadChange | Wave | Stop | Failure
+    Start | Restart | Batch | Warned | Order | PlanDecision | OverloadChange | Wave | Stop | Failure
 )
 
 KINDS: dict[str, type[Event]] = {
     "start": Start,
     "restart": Restart,
     "batch": Batch,
+    "warning": Warned,
     "order": Order,
     "decision": PlanDecision,
     "overload": OverloadChange,
@@ -237,8 +262,8 @@ def from_json(line: str) -> Event | None:
     if kind is Batch:
         for name, inside in (("cells", CellBatch), ("operators", OperatorBatch)):
             values[name] = tuple(_known(inside, each) for each in values.get(name, ()))
-    for name in ("accepts", "exceeded"):
-        if name in kind.__dataclass_fields__ and name in values:
+    for name in ("accepts", "exceeded", "sources"):
+        if name in kind.__dataclass_fields__ and isinstance(values.get(name), list):
             values[name] = tuple(values[name])
     event: Event = _known(kind, values)
     return event

@@ -7,6 +7,7 @@ test.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -14,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.errors import PenstockWarning
 from penstock.query.join_graph import JoinGraph
 from penstock.testing.compare import rows_of
 from penstock.testing.oracle import AnswerRow, Oracle
@@ -48,7 +50,9 @@ class Case:
         event_time = self.event_time
         if not isinstance(event_time, str):
             event_time = dict(event_time)
-        return parse(self.text, dict(self.schemas), event_time=event_time)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PenstockWarning)  # Zones are mixed on purpose.
+            return parse(self.text, dict(self.schemas), event_time=event_time)
 
     def oracle(self, graph: JoinGraph | None = None) -> Oracle:
         """An oracle for the case that has seen nothing yet."""

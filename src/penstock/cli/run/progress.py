@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -15,8 +16,11 @@ from penstock.telemetry import (
     Restart,
     Start,
     Stop,
+    Warned,
 )
 
+MOST_WARNINGS = 4
+"""So many warnings stay on the screen."""
 RECENT = 60
 """So many micro-batches are drawn."""
 _SMOOTHED = 5
@@ -32,6 +36,12 @@ class Progress:
     batches: int = 0
     rows: Counter[str] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
+    dropped: dict[str, Counter[str]] = field(default_factory=dict)
+    """Rows that were dropped, by source and reason."""
+    filtered: Counter[str] = field(default_factory=Counter)
+    silent: Mapping[str, float] = field(default_factory=dict)
+    """Streams that all state waits for, as of the last batch: seconds of event time behind."""
+    warnings: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_WARNINGS))
     results: int = 0
     busy: float = 0.0
     """Seconds in micro-batches."""
@@ -51,6 +61,10 @@ class Progress:
             self.batches += 1
             self.rows.update(event.rows)
             self.late.update(event.late)
+            self.filtered.update(event.filtered)
+            self.silent = event.silent
+            for source, reasons in event.dropped.items():
+                self.dropped.setdefault(source, Counter()).update(reasons)
             self.results += event.results
             self.busy += event.seconds
             self.engine += event.engine_seconds
@@ -60,6 +74,8 @@ class Progress:
             self.changes += event.before != event.plan
             if event.action in ("keep", "migrate"):
                 self.refused[event.cell] = event.exceeded
+        elif isinstance(event, Warned):
+            self.warnings.append(event.text)
         elif isinstance(event, Stop | Failure):
             self.end = event
 

@@ -7,7 +7,8 @@ summary. ``extra`` lets a command add a panel of its own, such as the latest res
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
@@ -20,7 +21,7 @@ from rich.text import Text
 from penstock.cli.run.progress import Progress
 from penstock.cli.run.shortage import shortage
 from penstock.cli.run.words import count, curve, short, size, span
-from penstock.telemetry import Batch, Event, Failure, Order, PlanDecision, Restart, Start
+from penstock.telemetry import Batch, Event, Failure, Order, PlanDecision, Restart, Start, Warned
 
 _WIDEST = 110
 _ACCENT = "cyan"
@@ -65,6 +66,8 @@ class LineView:
             if isinstance(event, Start):
                 self.say(started(event))
                 self.say(f"plan {event.plan}, {event.placement}")
+            elif isinstance(event, Warned):
+                self.say(f"warning: {event.text}")
             elif isinstance(event, Order):
                 self.say(ordered(event))
             elif isinstance(event, PlanDecision):
@@ -115,6 +118,7 @@ class LiveView:
         extra = self._extra() if self._extra is not None else None
         if extra is not None:
             parts.append(self._panel("latest results", extra))
+        parts += [Text(f"warning: {each}", style="yellow") for each in progress.warnings]
         if self._said:
             parts.append(Text(self._said, style="yellow"))
         return Group(*parts)
@@ -129,7 +133,10 @@ class LiveView:
         facts.add_row("rows", f"{sum(progress.rows.values()):,}")
         facts.add_row("per second", short(progress.rate()))
         facts.add_row("results", f"{progress.results:,}")
-        facts.add_row("late, dropped", f"{sum(progress.late.values()):,}")
+        for reason, number in reasons_of(progress).items():
+            facts.add_row(f"{reason}, dropped", f"{number:,}")
+        for source in progress.silent:
+            facts.add_row("SILENT", Text(f"all wait for {source}", style="bold yellow"))
         facts.add_row("micro-batches", f"{progress.batches:,}")
         facts.add_row("the last took", span(latest.seconds) if latest else "")
         facts.add_row("state", size(latest.state_bytes) if latest else "")
@@ -156,17 +163,19 @@ class LiveView:
     def _sources(self, progress: Progress) -> RenderableType:
         table = Table(box=None, expand=True, pad_edge=False)
         table.add_column("source", style="bold", no_wrap=True)
-        for heading in ("rows", "per second", "last batch", "late"):
+        for heading in ("rows", "per second", "last batch", "late", "rejected"):
             table.add_column(heading, justify="right", no_wrap=True)
         latest = progress.latest
         for name in latest.rows if latest else ():
             late = progress.late[name]
+            rejected = sum(progress.dropped.get(name, {}).values()) - late
             table.add_row(
                 name,
                 f"{progress.rows[name]:,}",
                 short(progress.rate(name)),
                 f"{latest.rows[name]:,}" if latest else "",
                 Text(f"{late:,}", style="yellow" if late else "dim"),
+                Text(f"{rejected:,}", style="yellow" if rejected else "dim"),
             )
         if latest is None:
             return self._panel("sources", Text("waiting for the first micro-batch", style="dim"))
@@ -239,7 +248,7 @@ def summary(progress: Progress, seconds: float) -> list[tuple[str, str]]:
             + ", ".join(f"{name} {number:,}" for name, number in progress.rows.items()),
         ),
         ("results", f"{progress.results:,}"),
-        ("late", f"{count(sum(progress.late.values()), 'row')} behind the watermark, dropped"),
+        *dropped_lines(progress),
     ]
     if latest is not None:
         usual = progress.busy / progress.batches
@@ -260,6 +269,33 @@ def summary(progress: Progress, seconds: float) -> list[tuple[str, str]]:
     return lines
 
 
+def reasons_of(progress: Progress) -> Counter[str]:
+    """Dropped rows by reason; late ones are always among them."""
+    found = Counter({"late": sum(progress.late.values())})
+    for reasons in progress.dropped.values():
+        found.update({reason: number for reason, number in reasons.items() if reason != "late"})
+    return found
+
+
+def dropped_lines(progress: Progress) -> list[tuple[str, str]]:
+    """What became of rows that were not joined, as pairs of label and text."""
+    lines = []
+    words = {"late": "behind the watermark, dropped", "no event time": "without an event time"}
+    for reason, total in reasons_of(progress).items():
+        sources = {source: reasons[reason] for source, reasons in progress.dropped.items()}
+        label = "late" if reason == "late" else "rejected"
+        lines.append((label, _by_source(total, words.get(reason, reason), sources)))
+    if total := sum(progress.filtered.values()):
+        text = _by_source(total, "that the query's own filters let not pass", progress.filtered)
+        lines.append(("filtered", text))
+    return lines
+
+
+def _by_source(total: int, what: str, sources: Mapping[str, int]) -> str:
+    each = ", ".join(f"{source} {number:,}" for source, number in sources.items() if number)
+    return f"{count(total, 'row')} {what}{f'; {each}' if each else ''}"
+
+
 def show_summary(
     console: Console, progress: Progress, seconds: float, framed: bool, *more: tuple[str, str]
 ) -> None:
@@ -277,11 +313,17 @@ def show_summary(
     console.print(Panel(table, title=title, title_align="left", border_style=_ACCENT, width=width))
 
 
+def _rejected(progress: Progress) -> str:
+    """Rows so far that could not be read or have no event time; empty if there are none."""
+    number = sum(n for reason, n in reasons_of(progress).items() if reason != "late")
+    return f"{number:>6,} rejected  " if number else ""
+
+
 def _line(batch: Batch, progress: Progress) -> str:
     running_short = shortage(cell.overload for cell in batch.cells)
     return (
         f"batch {batch.batch:>5}  {sum(batch.rows.values()):>9,} rows  "
         f"{short(progress.rate()):>6}/s  {progress.results:>11,} results  "
-        f"{sum(progress.late.values()):>6,} late  {span(batch.seconds):>8}  "
+        f"{sum(progress.late.values()):>6,} late  {_rejected(progress)}{span(batch.seconds):>8}  "
         f"state {size(batch.state_bytes)}" + (f"  SHORT {running_short}" if running_short else "")
     )

@@ -9,8 +9,8 @@ counted, and the rest is put in order: by event time, or on the arrival line by 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.engine.push.dropped import LATE, NO_EVENT_TIME, Dropped
 from penstock.engine.state.arrival import SourceRows
 from penstock.engine.state.clock import Clock
 from penstock.errors import InputError
@@ -50,6 +51,10 @@ class Batches:
     seen: dict[str, int]
     places: int
     """How many places of the arrival line were used."""
+    oldest_late: dict[str, int] = field(default_factory=dict)
+    """The oldest of the late event times, by source, in ticks."""
+    dropped: list[Dropped] = field(default_factory=list)
+    """The rows that were set aside, if they are to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +80,14 @@ class Intake:
     """Takes in the batches of a query's sources."""
 
     def __init__(
-        self, graph: JoinGraph, readers: Sequence[Reader], may_be_late: frozenset[str]
+        self,
+        graph: JoinGraph,
+        readers: Sequence[Reader],
+        may_be_late: frozenset[str],
+        keep_dropped: bool = False,
     ) -> None:
         self._by_rows = graph.by_rows
+        self._keep_dropped = keep_dropped
         self._may_be_late = may_be_late
         self._unit = graph.time_unit
         self._ticks = graph.ticks_per_millisecond
@@ -137,11 +147,14 @@ class Intake:
             on_time = times >= watermark
             if keep is not None:
                 on_time |= ~keep
-            late = len(times) - int(np.count_nonzero(on_time))
-            if late:
-                taken.late[source.name] = late
+            late = np.flatnonzero(~on_time)
+            if len(late):
+                taken.late[source.name] = len(late)
+                taken.oldest_late[source.name] = int(times[late].min())
+                self._set_aside(taken, source, batch, LATE, late, watermark)
             if keep is not None:
                 on_time &= keep
+                self._set_aside(taken, source, batch, NO_EVENT_TIME, np.flatnonzero(~keep))
             order = np.flatnonzero(on_time)
             times = times[order]
         if not rising:
@@ -151,6 +164,32 @@ class Intake:
         if len(times):
             taken.newest[source.name] = int(times[-1])
         taken.rows[source.name] = SourceRows(times, _arranged(columns, order))
+
+    def dropped_of(
+        self, batches: Mapping[str, Batch], sources: Iterable[str], clock: Clock
+    ) -> Batches:
+        """What was set aside of some ``sources`` in a push that was made elsewhere."""
+        taken = Batches({}, {}, {}, {}, {}, 0)
+        for name in sources:
+            source = self.sources[name]
+            late = self.late_before(source, clock)
+            self.by_event_time(source, as_batch(name, batches[name]), late, taken)
+        return taken
+
+    def _set_aside(
+        self,
+        taken: Batches,
+        source: Source,
+        batch: Batch,
+        reason: str,
+        rows: Int64s,
+        watermark: int | None = None,
+    ) -> None:
+        """Keep the ``rows`` of ``batch`` that are dropped, if somebody wants them."""
+        if self._keep_dropped:
+            whole = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+            found = whole.take(pa.array(rows))
+            taken.dropped.append(Dropped(source.name, reason, found, watermark))
 
     def ticks_of(self, source: Source) -> int | None:
         """How many ticks an event time of ``source`` counts, if it need not be cast."""
@@ -194,6 +233,8 @@ class Intake:
                 keep = None
             else:
                 keys, keep, _ = self._times(source, columns, taken)
+                if keep is not None:
+                    self._set_aside(taken, source, batch, NO_EVENT_TIME, np.flatnonzero(~keep))
             order = None if keep is None else np.flatnonzero(keep)
             sort_keys.append(keys if order is None else keys[order])
             kept.append((source, columns, order))

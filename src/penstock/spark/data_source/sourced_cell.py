@@ -37,6 +37,8 @@ from penstock.spark.data_source.engine_cache import LiveCell
 from penstock.spark.data_source.lane import Lane
 from penstock.spark.data_source.reach import Reach
 from penstock.spark.plan_orders import PlanOrders, obey
+from penstock.spark.side_rows import counted as counted_rows
+from penstock.spark.side_rows import side_rows, told_once
 from penstock.spark.trigger_budget import seconds_until_due
 from penstock.telemetry.operator_batch import operator_batches
 
@@ -90,6 +92,7 @@ class SourcedCell:
         engine = live.cell.engine
         counted = engine.metrics()
         engine.drain_events()  # Those of a replay have been told.
+        engine.drain_dropped()
         refused = self._obey(live)
         reading = self._reader.read(entry.portions, before)
         ready = time.perf_counter()
@@ -102,12 +105,13 @@ class SourcedCell:
         engine_cache.put(self._lane.fingerprint, self._number, live)
         then, now = counted["sources"], after["sources"]
         overload = after["overload"] if "budget" in after["overload"] else {}
+        settings = self._lane.settings
+        late = told_once(settings, self._number, engine.drain_dropped())
         report = CellReport(
             batch=batch,
             cell=self._number,
             rows={source: each["rows"] - then[source]["rows"] for source, each in now.items()},
             results=len(results),
-            late={source: each["late"] - then[source]["late"] for source, each in now.items()},
             state_bytes=live.size,
             stored_bytes=0,
             engine_seconds=pushed - ready,
@@ -115,6 +119,8 @@ class SourcedCell:
             origin=origin,
             plan=str(engine.running_plan),
             watermark=engine.watermark,
+            dropped=counted_rows(side_rows(settings, late, values=False)),
+            silent=engine.silent(),
             operators=operator_batches(str(engine.running_plan), counted, after),
             decisions=tuple(e.to_json() for e in (*refused, *engine.drain_events())),
             overload={n: v for n, v in overload.items() if n not in ("allocation", "shares")},
