@@ -19,7 +19,7 @@ SEARCHING = $(shell grep -rlE --include='test_*.py' 'hypothesis|testing.generato
 PLAIN = $(filter-out $(SEARCHING),$(shell find tests -name 'test_*.py' | sort))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test lint bench docs install lock clean
+.PHONY: help demo ui test matrix lint bench docs install lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,14 @@ ui: $(COMPILED) ## the same, live in a browser: open the address that it prints
 
 test: lint $(COMPILED) ## linters and types, then all tests
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS) $(PLAIN) $(SEARCHING)
+
+matrix: ## the tests on Python 3.11, 3.12 and 3.13, each in an environment of its own
+	@set -e; for version in 3.11 3.12 3.13; do \
+		command -v "python$$version" >/dev/null || { \
+			echo "penstock: python$$version cannot be found" >&2; exit 1; }; \
+		echo "penstock: Python $$version"; \
+		$(MAKE) --no-print-directory test PYTHON="python$$version" VENV=".venv-$$version"; \
+	done
 
 lint: $(INSTALLED) ## ruff, mypy and the import rules
 	$(BIN)/ruff check .
@@ -72,5 +80,5 @@ lock: $(INSTALLED) ## pin the newest versions that pyproject.toml allows
 		--no-emit-index-url --output-file requirements.lock
 
 clean: ## remove .venv and everything else that was made
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-3.* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
