@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,10 @@ def test_ratios_are_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     runs = {
-        "penstock 1 cell": measured(7, 10.0),
+        "penstock 1 cell": measured(7, 20.0),
         "penstock 2 cells": measured(7, 15.0),
+        "source 1 cell": measured(7, 10.0),
+        "source 2 cells": measured(7, 12.0),
         "spark hdfs 2g": measured(7, 160.0),
         "spark rocksdb 2g": measured(7, 300.0),
         "spark hdfs 6g": measured(7, 120.0),
@@ -51,14 +54,14 @@ def test_ratios_are_printed(
     told = capsys.readouterr().out
     _, small, large = told.split("With a heap of ")
     assert small.startswith("2g")
-    assert "Penstock with 1 cell needs" in small
-    assert "Penstock, 2 cells         15.0  1.5" in told
+    assert "Penstock, data source, 1 cell needs" in small
+    assert re.search(r"Penstock, DataFrames, 2 cells +15.0 +1.5", told)
     assert "16.0 times fewer CPU seconds for the query alone" in small
     assert large.startswith("6g")
     assert "12.0 times fewer CPU seconds for the query alone" in large
     assert "18.0 times fewer with" in large
     assert "12.0 times less memory" in large
-    assert "Spark, default store, 2g 160.0 16.0" in told
+    assert re.search(r"Spark, default store, 2g +160.0 +16.0", told)
     assert max(map(len, told.splitlines()[:6])) <= 80
     assert "1.50 times as much" in told
     assert '"spark rocksdb 6g"' in (tmp_path / "m.json").read_text()
@@ -76,7 +79,7 @@ def test_a_wrong_answer_is_noticed(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--only", "flink"], "nothing is called 'flink'; choose from: penstock, spark hdfs"),
+        (["--only", "flink"], "nothing is called 'flink'; choose from: penstock, source, spark"),
         (["--rows", "0"], "rows, batches and cores are 1 or more, not 0"),
         (["--cells", "1,none"], "cells are numbers such as 1 or 1,2, not 'none'"),
         (["--rehearsal", "-1"], "rehearsal is 0 or more, not -1"),
@@ -106,7 +109,7 @@ def test_it_goes_on_without_the_archive_of_javas_classes(
     monkeypatch.setattr(bench_spark, "_watched", watched)
     assert main(["bench", "spark", "--quick", "--cores", "3", "--heap", "2g"]) == 0
     assert "going on without it: Java wrote none" in capsys.readouterr().err
-    assert [order["rehearsal"] is None for order in orders] == [False] * 4 + [True] * 2
+    assert [order["rehearsal"] is None for order in orders] == [False] * 6 + [True] * 3
     before = len(orders)
     assert main(["bench", "spark", "--quick", "--rehearsal", "0"]) == 0
     assert all(order["rehearsal"] is None for order in orders[before:])
@@ -114,9 +117,12 @@ def test_it_goes_on_without_the_archive_of_javas_classes(
     assert [(order["kind"], order["partitions"]) for order in orders] == [
         ("penstock", 1),
         ("penstock", 3),
+        ("source", 1),
+        ("source", 3),
         ("spark", 3),
         ("spark", 3),
         ("penstock", 3),
+        ("source", 3),
         ("empty", 3),
     ]
 
