@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         PenstockWarning,
         PlanError,
         QueryError,
+        TooManyResults,
     )
     from penstock.plan.plan import Plan
     from penstock.planning.limits import Limits
@@ -52,6 +53,7 @@ __all__ = [
     "PlanError",
     "QueryError",
     "Statistics",
+    "TooManyResults",
     "parse",
     "plan",
 ]

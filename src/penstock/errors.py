@@ -57,6 +57,10 @@ class InputError(PenstockError):
     """A batch that cannot be pushed: unknown stream, missing column, another type."""
 
 
+class TooManyResults(PenstockError):  # noqa: N818 - the name states what happened
+    """A push would make more combinations than there is memory for; it has changed nothing."""
+
+
 class CheckpointError(PenstockError):
     """A checkpoint that is damaged, or that belongs to another query."""
 
@@ -90,14 +94,25 @@ class InvariantBroken(Exception):  # noqa: N818 - the name states what happened
     """A bug in Penstock: please report it with the query and the plan."""
 
 
+_LONGEST_LINE = 200
+"""Characters of a line that are shown around a mistake: a query that a program has written may be a
+single line of a megabyte."""
+
+
 def point_at(text: str, start: int, end: int | None = None) -> str:
     """The line of ``text`` that holds ``start``, with carets below ``start`` up to ``end``."""
     start = max(0, min(start, len(text)))
     begin = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", start)
-    line = text[begin : stop if stop >= 0 else len(text)]
+    stop = stop if stop >= 0 else len(text)
+    before, behind = "", ""
+    if start - begin > _LONGEST_LINE // 2:
+        begin, before = start - _LONGEST_LINE // 2, "…"
+    if stop - begin > _LONGEST_LINE:
+        stop, behind = begin + _LONGEST_LINE, "…"
+    line = text[begin:stop]
     last = min(end if end is not None else start + 1, begin + len(line))
     number = text.count("\n", 0, start) + 1
-    prefix = f"line {number}: "
+    prefix = f"line {number}: {before}"
     padding = "".join("\t" if c == "\t" else " " for c in line[: start - begin])
-    return f"{prefix}{line}\n{' ' * len(prefix)}{padding}{'^' * max(1, last - start)}"
+    return f"{prefix}{line}{behind}\n{' ' * len(prefix)}{padding}{'^' * max(1, last - start)}"

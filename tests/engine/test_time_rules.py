@@ -157,4 +157,9 @@ def test_dropped_rows_can_be_had() -> None:
     ]
     assert found[1].rows.column("id").to_pylist() == [7]
     assert engine.drain_dropped() == []
-    assert engine.metrics()["sources"]["A"] == {"rows": 4, "late": 1, "null_time": 1}
+    assert engine.metrics()["sources"]["A"] == {
+        "rows": 4,
+        "late": 1,
+        "null_time": 1,
+        "ahead": 0,
+    }

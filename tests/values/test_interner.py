@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from penstock.kernels import intern as kernels
+from penstock.kernels.stable_hash import stable_hash
 from penstock.values.interner import NOT_A_VALUE, Interner
 
 Int64s = NDArray[np.int64]
@@ -46,27 +50,51 @@ def packed(values: list[bytes | None], before: bytes = b"") -> tuple[Any, Int64s
     return data, ends, None if validity.all() else validity
 
 
-def hash_twin(value: bytes) -> int:
-    """The hash as the kernel computes it, as a signed integer."""
-    h = len(value) * 0x9E3779B97F4A7C15 & MASK
-    for i in range(0, len(value), 8):
-        h = (h ^ int.from_bytes(value[i : i + 8], "little")) * 0xFF51AFD7ED558CCD & MASK
-        h ^= h >> 32
-    h = h * 0xC4CEB9FE1A85EC53 & MASK
-    h ^= h >> 32
+def hash_twin(value: bytes, key: tuple[int, int]) -> int:
+    """The hash as the kernel computes it, as a signed integer: SipHash-1-3 of words."""
+    v = [
+        key[0] ^ 0x736F6D6570736575,
+        key[1] ^ 0x646F72616E646F6D,
+        key[0] ^ 0x6C7967656E657261,
+        key[1] ^ 0x7465646279746573,
+    ]
+
+    def turned(number: int, bits: int) -> int:
+        return (number << bits | number >> (64 - bits)) & MASK
+
+    def mix() -> None:
+        v[0], v[2] = (v[0] + v[1]) & MASK, (v[2] + v[3]) & MASK
+        v[1], v[3] = turned(v[1], 13) ^ v[0], turned(v[3], 16) ^ v[2]
+        v[0] = turned(v[0], 32)
+        v[2], v[0] = (v[2] + v[1]) & MASK, (v[0] + v[3]) & MASK
+        v[1], v[3] = turned(v[1], 17) ^ v[2], turned(v[3], 21) ^ v[0]
+        v[2] = turned(v[2], 32)
+
+    words = [int.from_bytes(value[i : i + 8], "little") for i in range(0, len(value), 8)]
+    for word in [*words, len(value)]:
+        v[3] ^= word
+        mix()
+        v[0] ^= word
+    v[2] ^= 255
+    for _ in range(3):
+        mix()
+    h = v[0] ^ v[1] ^ v[2] ^ v[3]
     return h - 2**64 if h >= 2**63 else h
 
 
-def colliding_pair(first: bytes, second: bytes) -> tuple[bytes, bytes]:
-    """Two different values of 16 bytes with one hash, that begin with the given eight bytes."""
+KEY = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
+KEY_ARRAY = np.array(KEY, np.uint64)
 
-    def state(word: bytes) -> int:
+
+def flood(count: int) -> list[bytes]:
+    """Values of 16 bytes that share one hash where hashes are not keyed, as cells have them."""
+
+    def state(word: int) -> int:
         h = 16 * 0x9E3779B97F4A7C15 & MASK
-        h = (h ^ int.from_bytes(word, "little")) * 0xFF51AFD7ED558CCD & MASK
+        h = (h ^ word) * 0xFF51AFD7ED558CCD & MASK
         return h ^ h >> 32
 
-    ending = state(first) ^ state(second)
-    return first + bytes(8), second + ending.to_bytes(8, "little")
+    return [struct.pack("<QQ", i, state(i)) for i in range(count)]
 
 
 VALUES = st.sampled_from([b"", b"\0", b"\0\0", b"a", b"a\0", b"ab", b"x" * 7, b"x" * 8, b"x" * 9])
@@ -78,14 +106,14 @@ BYTES = VALUES | st.binary(max_size=40) | st.integers(0, 300).map(lambda i: f"us
 def test_entries_agree_with_their_twin(value: bytes, start: int, behind: int) -> None:
     data = np.frombuffer(b"-" * start + value + b"!" * behind, np.uint8)
     data = np.zeros(0, np.uint8) if len(data) == 0 else data
-    assert kernels.hash_bytes(data, start, len(value)) == hash_twin(value)
+    assert kernels.hash_bytes(data, start, len(value), KEY_ARRAY) == hash_twin(value, KEY)
     arena = np.full(12, -1, np.int64)
     place = kernels.put_entry(arena, 3, 77, data, start, len(value))
     assert place == 3 + kernels.HEADER + (len(value) + 7) // 8
     assert arena[3:5].tolist() == [77, len(value)]
     stored = arena[5:place].tobytes()
     assert stored == value + bytes(len(stored) - len(value))
-    assert kernels.hash_entry(arena, 3) == hash_twin(value)
+    assert kernels.hash_entry(arena, 3, KEY_ARRAY) == hash_twin(value, KEY)
     assert kernels.is_entry(arena, 3, data, start, len(value))
 
 
@@ -97,7 +125,7 @@ def test_every_byte_counts(size: int) -> None:
     for i in range(size):
         other = value[:i] + bytes([value[i] ^ 64]) + value[i + 1 :]
         assert not kernels.is_entry(arena, 0, np.frombuffer(b"-" + other, np.uint8), 1, size)
-        assert hash_twin(value) != hash_twin(other)
+        assert hash_twin(value, KEY) != hash_twin(other, KEY)
     longer = np.frombuffer(value + bytes(9), np.uint8)
     for more in range(1, 9):
         assert not kernels.is_entry(arena, 0, longer, 0, size + more)
@@ -155,19 +183,39 @@ def test_a_swept_value_gets_a_new_number() -> None:
     assert interner.intern(*packed([b"b"])).tolist() == [5]
 
 
-def test_one_hash_is_not_one_value() -> None:
-    values: list[bytes | None] = []
-    for i in range(200):
-        one, two = colliding_pair(f"first{i:03d}".encode(), f"other{i:03d}".encode())
-        assert one != two
-        assert hash_twin(one) == hash_twin(two)
-        values += [one, two]
+def test_a_hash_decides_nothing() -> None:
+    """A value that meets the hash of another in the table gets a number of its own."""
+    one, two = b"one value", b"another value"
+    data, offsets, _ = packed([two])
+    arena, slots = np.zeros(64, np.int64), np.full(2 * 64, kernels.EMPTY, np.int64)
+    used = kernels.put_entry(arena, 0, 0, np.frombuffer(one, np.uint8), 0, len(one))
+    h = kernels.hash_bytes(np.frombuffer(two, np.uint8), 0, len(two), KEY_ARRAY)
+    slot = h & 63
+    slots[2 * slot : 2 * slot + 2] = h, 0
+    out = np.empty(1, np.int64)
+    none = np.zeros(0, np.bool_)
+    done = kernels.intern(data, offsets, none, slots, arena, used, 1, 1, 0, out, KEY_ARRAY)
+    assert (done[0], done[2], out.tolist()) == (1, 2, [1])
+
+
+def test_crafted_values_do_not_meet() -> None:
+    values = flood(4_000)
+    assert len({stable_hash(np.frombuffer(v, np.uint8), 0, 16) for v in values}) == 1
     interner = Interner()
-    assert interner.intern(*packed(values)).tolist() == list(range(400))
-    assert interner.intern(*packed(values)).tolist() == list(range(400))
-    interner.sweep(np.arange(1, 400, 2))
-    assert interner.intern(*packed(values[1::2])).tolist() == list(range(1, 400, 2))
-    assert interner.intern(*packed(values[::2])).tolist() == list(range(400, 600))
+    data, offsets, _ = packed([*values])
+    assert interner.intern(data, offsets).tolist() == list(range(4_000))
+    slots = len(interner._slots) // 2
+    hashes = interner._slots[::2][interner._slots[1::2] != kernels.EMPTY]
+    assert len(np.unique(hashes & (slots - 1))) > 2_000
+
+
+def test_every_process_has_its_own_key() -> None:
+    script = "from penstock.values.interner import _KEY; print(_KEY.tolist())"
+    keys = {
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
+        for _ in range(2)
+    }
+    assert len(keys) == 2
 
 
 @pytest.mark.parametrize("size", [1007, 1008, 1009, 100_000])

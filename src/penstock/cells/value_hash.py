@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
-from penstock.kernels.intern import hash_bytes
+from penstock.kernels.stable_hash import stable_hash
 from penstock.values.key_encoding import bytes_of, encoder_for, validity_of
 
 VERSION = 1
@@ -75,5 +75,5 @@ def _byte_hashes(
     out = np.zeros(len(offsets) - 1, np.int64)
     for i in range(len(out)):
         if valid[i]:
-            out[i] = hash_bytes(data, offsets[i], offsets[i + 1] - offsets[i])
+            out[i] = stable_hash(data, offsets[i], offsets[i + 1] - offsets[i])
     return out

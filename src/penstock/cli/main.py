@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from penstock.cli import calibrate, completion, experiment, explain, init, ui, warm_up
+from penstock.cli import attack, calibrate, completion, experiment, explain, init, ui, warm_up
 from penstock.cli.bench import command as bench
 from penstock.cli.demo import command as demo
 from penstock.cli.doctor import command as doctor
@@ -62,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
         bench,
         calibrate,
         experiment,
+        attack,
         warm_up,
         completion,
     ):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,9 @@ from penstock.engine.options import Options
 from penstock.engine.output.output import empty_table, output_for
 from penstock.engine.overload.freshness import Freshness
 from penstock.engine.overload.overload import Overload
+from penstock.engine.push.ahead import Ahead
 from penstock.engine.push.dropped import Dropped
+from penstock.engine.push.frequent_key import frequent_key
 from penstock.engine.push.intake import FARTHEST, Batches, Intake
 from penstock.engine.push.lateness import Lateness
 from penstock.engine.push.whole_push import WholePush
@@ -43,9 +46,17 @@ from penstock.engine.recovery.checkpoint import Checkpoint
 from penstock.engine.state.arrival import SLICE, Arrival, slices_of
 from penstock.engine.state.clock import END, START, Clock
 from penstock.engine.state.composites import Composites, concatenate
+from penstock.engine.state.held_signals import HELD, uninterrupted
 from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.state.working_memory import WORKING
 from penstock.engine.tree.join_tree import JoinTree, Marks
-from penstock.errors import InputError, OptionError, PenstockError, PenstockWarning
+from penstock.errors import (
+    InputError,
+    OptionError,
+    PenstockError,
+    PenstockWarning,
+    TooManyResults,
+)
 from penstock.kernels.compilation import announce_compilation
 from penstock.kernels.lifespan import FOREVER
 from penstock.plan.notation import read
@@ -84,7 +95,8 @@ class Engine:
     ``idle`` is how far a stream may fall behind the newest of the others, in event time, before
     the watermark stops waiting for it. ``watermark_policy`` is ``"min"`` (the watermark is that of
     the slowest stream) or ``"max"`` (of the fastest). With ``keep_dropped``, rows that are late or
-    have no event time are kept for :meth:`drain_dropped`.
+    have no event time are kept for :meth:`drain_dropped`. ``max_ahead`` is how far the event time
+    of a row may be ahead of its arrival, for all sources or by source; others are set aside.
 
     ``overload`` is what happens with too little CPU: ``"exact"`` (nothing is skipped), ``"shed"``
     (probes beyond the budget are dropped), ``"defer"`` (they are made up for later), or an
@@ -118,6 +130,7 @@ class Engine:
         idle: Any = None,
         watermark_policy: str = "min",
         keep_dropped: bool = False,
+        max_ahead: Any = None,
     ) -> None:
         if not isinstance(query, JoinGraph):
             raise OptionError(f"query must come from penstock.parse, not {type(query).__name__}")
@@ -126,7 +139,16 @@ class Engine:
         self._by_rows = query.by_rows
         self._grouped = query.is_grouped
         self.options = Options.of(
-            feedback, overload, lateness, join, limits, adapt, execution, idle, watermark_policy
+            feedback,
+            overload,
+            lateness,
+            join,
+            limits,
+            adapt,
+            execution,
+            idle,
+            watermark_policy,
+            max_ahead,
         )
         self._control = Controller(
             self.options.adapt != "off",
@@ -162,6 +184,7 @@ class Engine:
             frozenset(self._lateness.delays),
             keep_dropped,
         )
+        self._ahead = self._ahead_of_arrival()
         self._keeps_dropped = keep_dropped
         self._dropped: list[Dropped] = []
         """Rows set aside since the last :meth:`drain_dropped`."""
@@ -183,6 +206,8 @@ class Engine:
         """The watermark at which to look in any case."""
         self._counters = Counters(tuple(self._intake.sources))
         self._broken = False
+        self._renumbering = False
+        """Whether rows have new numbers of which not everybody has been told."""
         self._finished = False
         self._owed_results: Composites | None = None
         """Made between pushes, to leave with the next one."""
@@ -318,6 +343,7 @@ class Engine:
         probes: float | None = None,
         seconds: float | None = None,
         again: bool = False,
+        arrived: int | None = None,
     ) -> pa.Table:
         """Take in a batch of some or all streams; the results that leave now.
 
@@ -328,9 +354,65 @@ class Engine:
         ``probes`` is how many probes this push may make under ``shed`` and ``defer``, for hosts
         that keep the budget themselves, and ``seconds`` how long it may take, if the budget is a
         time per push: for hosts that know how much of it is left. ``again`` says that the host has
-        had the answer to this push before: what is skipped now is not lost.
+        had the answer to this push before: what is skipped now is not lost. ``arrived`` is when the
+        rows came, in milliseconds since 1970, for ``max_ahead``: by default, now.
         """
+        held = HELD.hold()
+        try:
+            if self._ahead is None:
+                return self._push(batches, watermark, newest, probes, seconds, again)
+            now = int(1000 * time.time()) if arrived is None else arrived
+            split = self._ahead.split(batches, now)
+            table = self._push(split.batches, watermark, newest, probes, seconds, again)
+            self._note_ahead(split.dropped)
+            return table
+        except TooManyResults as problem:
+            raise TooManyResults(f"{problem}; {frequent_key(self.query, batches)}") from None
+        finally:
+            if held:
+                HELD.open()
+
+    def _ahead_of_arrival(self) -> Ahead | None:
+        most = self.options.max_ahead
+        sources = self._intake.sources
+        if most is None or self._by_rows:
+            return None
+        if isinstance(most, Mapping):
+            for name in most:
+                if name not in sources:
+                    known = ", ".join(sources)
+                    raise OptionError(f"max_ahead names {name!r}; the query reads: {known}")
+            return Ahead(most, sources)
+        return Ahead(dict.fromkeys(sources, most), sources)
+
+    def _note_ahead(self, dropped: Sequence[Dropped]) -> None:
+        """Rows of a push that is done were too far ahead."""
+        for each in dropped:
+            if not any(self._counters.ahead.values()):
+                warnings.warn(
+                    f"{len(each.rows):,} rows of {each.source} are further ahead of their arrival "
+                    "than max_ahead allows, and were set aside; they are counted, and kept with "
+                    "keep_dropped",
+                    PenstockWarning,
+                    stacklevel=3,
+                )
+            self._counters.ahead[each.source] += len(each.rows)
+        if self._keeps_dropped:
+            self._dropped += dropped
+
+    def _push(
+        self,
+        batches: Mapping[str, Any],
+        watermark: int | None,
+        newest: Mapping[str, int] | None,
+        probes: float | None,
+        seconds: float | None,
+        again: bool,
+    ) -> pa.Table:
+        """A push while signals wait."""
         self._check_usable()
+        WORKING.begin(None if self.options.limits is None else self.options.limits.memory)
+        self._intake.check(batches)
         began = Stopwatch.clock()
         if self._overload is not None:
             self._overload.start(seconds, again)
@@ -401,6 +483,7 @@ class Engine:
         if self._overload is not None:
             self._overload.take_over(accounts)
 
+    @uninterrupted
     def finish(self) -> pa.Table:
         """No more tuples will come: what was waiting for time to pass leaves now."""
         self._check_usable()
@@ -414,6 +497,7 @@ class Engine:
         self._broken = False
         return table
 
+    @uninterrupted
     def migrate(self, plan: str | Plan, strategy: str = "jisc") -> None:
         """Go on with another plan from the next push on, or (if it needs indexes over long windows
         that nobody has needed so far) as soon as these have been filled, a little with every push.
@@ -495,6 +579,7 @@ class Engine:
             self._begin_change(eddy.strategy)
             eddy.begin_period(self._trees)
 
+    @uninterrupted
     def pin(self, plan: str | Plan | None = None) -> None:
         """Keep the plan that runs, or migrate to ``plan`` and keep that one."""
         self._check_usable()
@@ -504,11 +589,13 @@ class Engine:
         self._control.pinned = True
         self._control.note(self, "pin", before)
 
+    @uninterrupted
     def unpin(self) -> None:
         """Let the controller change the plan from now on, unless ``adapt`` is ``"off"``."""
         self._control.pinned = False
         self._control.note(self, "unpin", self._plan)
 
+    @uninterrupted
     def undo(self) -> None:
         """Go back to the plan before the last change, and keep it until :meth:`unpin`."""
         self._check_usable()
@@ -696,6 +783,7 @@ class Engine:
         """What consumers told producers, if ``feedback`` is a Feedback with ``record=True``."""
         return [message for tree in self._trees for message in tree.messages]
 
+    @uninterrupted
     def checkpoint(self) -> bytes:
         """The leaf windows and the clock, enough to go on from here after a restart."""
         self._check_usable()
@@ -704,14 +792,25 @@ class Engine:
 
     @classmethod
     def restore(
-        cls, query: JoinGraph, blob: bytes, plan: str | Plan | None = None, **options: Any
+        cls,
+        query: JoinGraph,
+        blob: bytes,
+        plan: str | Plan | None = None,
+        until: int | None = None,
+        **options: Any,
     ) -> Engine:
         """The engine of a checkpoint of ``query``.
 
         Its plan is that of the checkpoint, pinned or not as it was; with ``plan="auto"`` the same,
-        free to change; else ``plan``, pinned. ``options`` are other options than it had.
+        free to change; else ``plan``, pinned. ``options`` are other options than it had. With
+        ``until`` (event time in milliseconds) it goes on from there: rows that are newer are left
+        out, and so is what they did to the clock. That brings back a query whose clock a wrong row
+        has moved far ahead.
         """
-        return Checkpoint.from_bytes(blob, query).restore(cls, plan, options)
+        found = Checkpoint.from_bytes(blob, query)
+        if until is not None:
+            found = found.up_to(until * query.ticks_per_millisecond)
+        return found.restore(cls, plan, options)
 
     # -- a push ------------------------------------------------------------------------------
 
@@ -781,6 +880,7 @@ class Engine:
             if self._owed_results is not None:
                 results[0] = concatenate([self._owed_results, results[0]])
             table = self._output.stage(results, clock)
+            HELD.give()
         except BaseException:
             self._go_back(marks)
             raise
@@ -802,7 +902,7 @@ class Engine:
         rows = sum(map(len, taken.rows.values()))
         self._conclude(clock, newest, min(births, default=START), rows)
         if rows == 0 or self._is_time_to_let_go:
-            self._let_go()
+            self._let_go_if_it_can()
         return table
 
     def _push_whole(
@@ -836,6 +936,7 @@ class Engine:
         marks = tree.marks()
         try:
             table = whole.join(tree, compiled, self._output, clock)
+            HELD.give()
         except BaseException:
             if compiled.is_torn or tree.is_torn:  # It may be written anew in the middle.
                 self._broken = True
@@ -861,7 +962,7 @@ class Engine:
             or (compiled.needs_care if whole.has_let_go else self._is_time_to_let_go)
             or (self._interners[0] and self._has_many_values)
         ):
-            self._let_go()
+            self._let_go_if_it_can()
         return table
 
     def _go_back(self, marks: Sequence[Marks]) -> None:
@@ -921,7 +1022,7 @@ class Engine:
             if control is not None:
                 control.begin_slice(arrivals)
             return tree.push(arrivals)
-        parts = []
+        parts, made = [], 0
         for first, after in itertools.pairwise(cuts):
             part = {alias: each.between(first, after) for alias, each in arrivals.items()}
             count = SLICE if size is None else sum(map(len, part.values()))
@@ -929,12 +1030,28 @@ class Engine:
             if control is not None:
                 control.begin_slice(part)
             parts.append(tree.push(part))
+            made += len(parts[-1])
+            WORKING.ask(made, len(tree.leaves) + 2)
+            HELD.give()
             if control is not None:
                 control.end_slice(part)
         results = concatenate(parts)
         if self._by_rows:
             tree.shorten(results)  # A later slice may have ended the life of an earlier result.
         return results
+
+    def _let_go_if_it_can(self) -> None:
+        """A push is done: if there is no memory to tidy up behind it, that is for the next one."""
+        self._renumbering = False
+        try:
+            self._let_go()
+        except MemoryError:
+            rows = [leaf.rows for tree in self._trees for leaf in tree.leaves.values()]
+            rows += [state.rows for tree in self._trees for state in tree.kept]
+            if self._renumbering or any(each.is_torn for each in rows):
+                raise
+            self._unswept = 1
+            self._patience = 0
 
     def _let_go(self) -> None:
         """Drop what the watermark has passed, pack what is sparse, forget values nobody has.
@@ -956,8 +1073,10 @@ class Engine:
                     control.keep_from(alias, before) if control and owing else before, lull
                 )
                 if renumbered is not None:
+                    self._renumbering = True
                     tree.renumber(alias, *renumbered)
                     self._output.renumber(alias, *renumbered)
+                    self._renumbering = False
             for state in tree.kept:
                 state.expire(control.keep_all_from(before) if control and owing else before, lull)
             if not owing:
@@ -974,6 +1093,7 @@ class Engine:
         if not self._broken:
             self.sweep()
 
+    @uninterrupted
     def sweep(self) -> None:
         """Let go of what has passed if there may be any."""
         if self._unswept:

@@ -29,6 +29,8 @@ class Counters:
         self.rows = dict.fromkeys(sources, 0)
         self.late = dict.fromkeys(sources, 0)
         self.null_time = dict.fromkeys(sources, 0)
+        self.ahead = dict.fromkeys(sources, 0)
+        """Rows too far ahead of their arrival, by source."""
         self.ways: dict[str, int] = {}
         """Pushes by the way they were made: :data:`COMPILED`, or the reason why not."""
 
@@ -76,6 +78,7 @@ def measure(
         "results": counters.results,
         "late": sum(counters.late.values()),
         "null_time": sum(counters.null_time.values()),
+        "ahead": sum(counters.ahead.values()),
         "watermark": None if graph.by_rows else interval,
         "now": None if clock.now == START else clock.now,
         "sources": {
@@ -83,6 +86,7 @@ def measure(
                 "rows": counters.rows[source],
                 "late": counters.late[source],
                 "null_time": counters.null_time[source],
+                "ahead": counters.ahead[source],
             }
             for source in counters.rows
         },

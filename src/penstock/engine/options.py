@@ -42,6 +42,8 @@ class Options:
     idle: int | None = None
     """In milliseconds: how far a source may fall behind before the watermark goes on without it."""
     watermark_policy: WatermarkPolicy = "min"
+    max_ahead: int | Mapping[str, int] | None = None
+    """In milliseconds, for all sources or by source: how far ahead of its arrival a row may be."""
 
     @classmethod
     def of(
@@ -55,6 +57,7 @@ class Options:
         execution: Any = "auto",
         idle: Any = None,
         watermark_policy: Any = "min",
+        max_ahead: Any = None,
     ) -> Options:
         """Check every value, and say what exists."""
         _one_of("join", join, get_args(Algorithm))
@@ -75,12 +78,15 @@ class Options:
             execution,
             milliseconds("idle", idle),
             watermark_policy,
+            delays_of(max_ahead, "max_ahead")
+            if isinstance(max_ahead, Mapping)
+            else milliseconds("max_ahead", max_ahead),
         )
 
 
-def delays_of(lateness: Mapping[str, Any]) -> dict[str, int]:
+def delays_of(delays: Mapping[str, Any], option: str = "lateness") -> dict[str, int]:
     """Milliseconds by source; a source with None has none, as one that is not there."""
-    given = {name: milliseconds(f"lateness[{name!r}]", each) for name, each in lateness.items()}
+    given = {name: milliseconds(f"{option}[{name!r}]", each) for name, each in delays.items()}
     return {name: delay for name, delay in given.items() if delay is not None}
 
 

@@ -5,7 +5,10 @@ is its number, its size in bytes, and the bytes as little-endian words, the last
 zeros. ``slots`` is an open-addressing table with linear probing, two int64 per slot: a hash, and
 the place of an entry in the arena, -1 if the slot is empty.
 
-The hash decides nothing: a slot with the same hash is a hit only if size and bytes agree.
+The hash decides nothing: a slot with the same hash is a hit only if size and bytes agree. It is
+keyed by a secret of the process (SipHash-1-3; Aumasson and Bernstein 2012), since whoever could
+tell the hash of a value could send thousands with one slot, each of which is compared with all
+before it. The key is an argument: compiled kernels, which are kept on disk, know nothing of it.
 
 :func:`intern` works on blocks of rows in three passes: hash the values, find for each the first
 slot with its hash, compare the bytes. Within a pass the rows do not depend on one another, so their
@@ -22,6 +25,7 @@ from numpy.typing import NDArray
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 Booleans = NDArray[np.bool_]
+UInt64s = NDArray[np.uint64]
 
 EMPTY = -1
 NOT_A_VALUE = -1
@@ -30,10 +34,11 @@ HEADER = 2
 """Words of an entry before its bytes."""
 
 _BLOCK = 128
-_K0 = np.uint64(0x9E3779B97F4A7C15)
-_K1 = np.uint64(0xFF51AFD7ED558CCD)
-_K2 = np.uint64(0xC4CEB9FE1A85EC53)
-_32 = np.uint64(32)
+_S0 = np.uint64(0x736F6D6570736575)
+_S1 = np.uint64(0x646F72616E646F6D)
+_S2 = np.uint64(0x6C7967656E657261)
+_S3 = np.uint64(0x7465646279746573)
+"""What SipHash starts with."""
 
 
 @njit(cache=True, inline="always")
@@ -65,36 +70,73 @@ def part_of_word_at(data: Bytes, position: int, size: int) -> np.uint64:
     return word
 
 
+@njit(cache=True, inline="always")
+def _turned(value: np.uint64, bits: int) -> np.uint64:
+    """``value`` with its bits rotated to the left."""
+    return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
+
+
+@njit(cache=True, inline="always")
+def _round(
+    v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    """One round of SipHash."""
+    v0 += v1
+    v2 += v3
+    v1 = _turned(v1, 13) ^ v0
+    v3 = _turned(v3, 16) ^ v2
+    v0 = _turned(v0, 32)
+    v2 += v1
+    v0 += v3
+    v1 = _turned(v1, 17) ^ v2
+    v3 = _turned(v3, 21) ^ v0
+    v2 = _turned(v2, 32)
+    return v0, v1, v2, v3
+
+
+@njit(cache=True, inline="always")
+def _finished(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, size: int) -> np.int64:
+    """The last word, which is the size, and three rounds more."""
+    v3 ^= np.uint64(size)
+    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+    v0 ^= np.uint64(size)
+    v2 ^= np.uint64(255)
+    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+    return np.int64(v0 ^ v1 ^ v2 ^ v3)
+
+
 @njit(cache=True)
-def hash_bytes(data: Bytes, start: int, size: int) -> np.int64:
-    """A 64-bit hash of the ``size`` bytes from ``start`` on, as int64."""
-    h = np.uint64(size) * _K0
+def hash_bytes(data: Bytes, start: int, size: int, key: UInt64s) -> np.int64:
+    """SipHash-1-3 with ``key`` of the ``size`` bytes from ``start`` on, as int64.
+
+    Words are hashed as they are in an entry, and then the size as a word of its own.
+    """
+    v0, v1, v2, v3 = key[0] ^ _S0, key[1] ^ _S1, key[0] ^ _S2, key[1] ^ _S3
     position = start
     left = size
-    while left >= 8:
-        h = (h ^ word_at(data, position)) * _K1
-        h ^= h >> _32
+    while left > 0:
+        word = word_at(data, position) if left >= 8 else part_of_word_at(data, position, left)
+        v3 ^= word
+        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+        v0 ^= word
         position += 8
         left -= 8
-    if left > 0:
-        h = (h ^ part_of_word_at(data, position, left)) * _K1
-        h ^= h >> _32
-    h *= _K2
-    h ^= h >> _32
-    return np.int64(h)
+    return np.int64(_finished(v0, v1, v2, v3, size))
 
 
 @njit(cache=True)
-def hash_entry(arena: Int64s, place: int) -> np.int64:
+def hash_entry(arena: Int64s, place: int, key: UInt64s) -> np.int64:
     """The same hash, of the bytes of an entry."""
     size = arena[place + 1]
-    h = np.uint64(size) * _K0
+    v0, v1, v2, v3 = key[0] ^ _S0, key[1] ^ _S1, key[0] ^ _S2, key[1] ^ _S3
     for i in range((size + 7) // 8):
-        h = (h ^ np.uint64(arena[place + HEADER + i])) * _K1
-        h ^= h >> _32
-    h *= _K2
-    h ^= h >> _32
-    return np.int64(h)
+        word = np.uint64(arena[place + HEADER + i])
+        v3 ^= word
+        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+        v0 ^= word
+    return np.int64(_finished(v0, v1, v2, v3, size))
 
 
 @njit(cache=True)
@@ -145,6 +187,7 @@ def intern(
     next_number: int,
     first: int,
     out: Int64s,
+    key: UInt64s,
 ) -> tuple[int, int, int]:
     """Number the rows from ``first`` on; the first row not done, ``used`` and ``count`` after it.
 
@@ -162,7 +205,7 @@ def intern(
         for row in range(block, stop):
             if not has_nulls or validity[row]:
                 start = offsets[row]
-                hashes[row - block] = hash_bytes(data, start, offsets[row + 1] - start)
+                hashes[row - block] = hash_bytes(data, start, offsets[row + 1] - start, key)
             else:
                 hashes[row - block] = 0
         for i in range(stop - block):
@@ -254,14 +297,19 @@ def mark_live(places: Int64s, numbers: Int64s, live: Int64s, kept: Booleans) -> 
 
 @njit(cache=True)
 def copy_kept(
-    arena: Int64s, places: Int64s, kept: Booleans, new_arena: Int64s, new_slots: Int64s
+    arena: Int64s,
+    places: Int64s,
+    kept: Booleans,
+    new_arena: Int64s,
+    new_slots: Int64s,
+    key: UInt64s,
 ) -> None:
     """Copy the ``kept`` entries, and enter them into the empty ``new_slots``."""
     mask = len(new_slots) // 2 - 1
     used = 0
     for entry in range(len(kept)):
         if kept[entry]:
-            h = hash_entry(arena, places[entry])
+            h = hash_entry(arena, places[entry], key)
             slot = h & mask
             while new_slots[2 * slot + 1] != EMPTY:
                 slot = (slot + 1) & mask

@@ -11,6 +11,8 @@ Memory is about 50 to 100 bytes and the value itself for each distinct value.
 
 from __future__ import annotations
 
+import secrets
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -27,6 +29,8 @@ NOT_A_VALUE = kernels.NOT_A_VALUE
 _FEWEST_SLOTS = 64
 _FEWEST_WORDS = 128
 _ALL_VALID = np.zeros(0, np.bool_)
+_KEY = np.frombuffer(secrets.token_bytes(16), np.uint64).copy()
+"""The secret of this process: no answer depends on it, and nobody can aim at a slot."""
 
 
 class Interner:
@@ -81,6 +85,7 @@ class Interner:
                 self._next_number,
                 done,
                 out,
+                _KEY,
             )
             self._next_number += count - self._count
             self._count = count
@@ -93,11 +98,12 @@ class Interner:
         numbers, places = self._entries()
         kept = np.zeros(self._count, np.bool_)
         live = np.array(live, np.int64)
-        self._count, self._used = kernels.mark_live(places, numbers, live, kept)
-        slots = _empty_slots(_slots_for(self._count))
-        arena = np.empty(max(_FEWEST_WORDS, self._used), np.int64)
-        kernels.copy_kept(self._arena, places, kept, arena, slots)
-        self._slots, self._arena = slots, arena
+        count, used = kernels.mark_live(places, numbers, live, kept)
+        slots = _empty_slots(_slots_for(count))
+        arena = np.empty(max(_FEWEST_WORDS, used), np.int64)
+        kernels.copy_kept(self._arena, places, kept, arena, slots, _KEY)
+        # Only now: without memory for the new tables, the old ones stay, with all that they hold.
+        self._slots, self._arena, self._count, self._used = slots, arena, count, used
 
     def contents(self) -> tuple[Int64s, pa.Array]:
         """All numbers, and their values as binary."""

@@ -33,6 +33,7 @@ from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.rows import ACTIVE, HashIndex, Rows
+from penstock.engine.state.working_memory import WORKING
 from penstock.kernels import arrow_struct, whole_push
 from penstock.kernels import push as kernel
 from penstock.kernels.lifespan import BEGINNING
@@ -353,6 +354,7 @@ class CompiledPush:
 
     def _make_room(self, lacking: int) -> None:
         item, count = int(self._progress[kernel.ITEM]), int(self._progress[kernel.LACKING])
+        WORKING.ask(count, self._width + 2)
         if lacking == kernel.WORK_LACKS:
             WORKSPACE.make_room(count)
         elif lacking == kernel.RESULTS_LACK:
@@ -367,8 +369,8 @@ class CompiledPush:
             old = self._now[number, kernel.OLD]
             self._now[number] = (rows.low, rows.tail, rows.head, old, rows.room, rows.mask)
             if not self.is_current:
-                self._generations = [each.generation for each in self._rings]
                 self._write_down()
+                self._generations = [each.generation for each in self._rings]
 
     def _log_woken(self) -> None:
         """Who was woken sleeps on if the push fails."""

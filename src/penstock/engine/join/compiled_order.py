@@ -43,9 +43,8 @@ class _Workspace(threading.local):
 
     def reserve(self, room: int) -> None:
         """Make room for ``room`` combinations."""
-        self.room = room
-        self.keys = np.empty(room, np.int64)
-        self.found = np.empty((2, room), np.int64)
+        keys, found = np.empty(room, np.int64), np.empty((2, room), np.int64)
+        self.room, self.keys, self.found = room, keys, found
         self._work: dict[int, NDArray[np.int64]] = {}
 
     def make_room(self, needed: int) -> None:

@@ -20,6 +20,7 @@ from penstock.engine.state.composites import Composites, concatenate, none_of
 from penstock.engine.state.earlier_heads import bound_at, index_before
 from penstock.engine.state.leaf_window import LeafWindow, date
 from penstock.engine.state.rows import HashIndex, probe_all, probe_keys
+from penstock.engine.state.working_memory import WORKING
 from penstock.kernels import pairs, probe, ring
 from penstock.query.expression import Column
 from penstock.values.evaluate import conjunction
@@ -170,11 +171,13 @@ class JoinStep:
             if isinstance(self.target, LeafWindow):
                 bound = bound_at(rows, bound, left.deaths)
             index = index_before(rows, index, bound)
-        found, start = [], 0
+        found, start, made = [], 0, 0
         while start < len(left):
             stop = start + max(1, int(_CANDIDATES / max(self._ratio, 1e-9)))
             part = left if start == 0 and stop >= len(left) else left.slice(start, stop)
             found.append(self._hash_slice(part, index, bound, gap, among))
+            made += len(found[-1])
+            WORKING.ask(made, len(left.ids) + 3)
             start = stop
         found = [part for part in found if len(part)]
         return concatenate(found) if found else self._nothing(left)

@@ -412,12 +412,13 @@ class Aggregation:
     def _make_room(self) -> None:
         """Have state for all groups."""
         if len(self._groups) > self._capacity:
-            self._capacity = max(16, 1 << (len(self._groups) - 1).bit_length())
-            alive = np.zeros(self._capacity, np.int64)
+            capacity = max(16, 1 << (len(self._groups) - 1).bit_length())
+            alive = np.zeros(capacity, np.int64)
             alive[: len(self._alive)] = self._alive
             self._alive = alive
             for measure in self._measures:
-                measure.reserve(self._capacity)
+                measure.reserve(capacity)
+            self._capacity = capacity  # Last: only if there was memory for all of them.
 
     def _sweep(self) -> None:
         """Forget groups of which no result is held, if they may be the majority."""

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.engine.push.dropped import LATE, NO_EVENT_TIME, Dropped
+from penstock.engine.push.input_check import InputCheck
 from penstock.engine.state.arrival import SourceRows
 from penstock.engine.state.clock import Clock
 from penstock.errors import InputError
@@ -96,6 +97,12 @@ class Intake:
         for reader in readers:
             self._readers.setdefault(reader.stream.source, []).append(reader)
         self.sources = {name: _source_of(name, each) for name, each in self._readers.items()}
+        self.check = InputCheck(
+            {
+                name: {column: source.schema.field(column).type for column in source.columns}
+                for name, source in self.sources.items()
+            }
+        ).check
 
     def take(
         self, batches: Mapping[str, Batch], clock: Clock, place: int, statics_open: bool
@@ -204,7 +211,7 @@ class Intake:
 
     def _by_arrival(self, ordered: list[tuple[Source, Batch]], place: int, taken: Batches) -> None:
         moving = [(s, b) for s, b in ordered if not s.is_static and len(b)]
-        with_arrival = [ARRIVAL in b.schema.names for _, b in moving]
+        with_arrival = [ARRIVAL in _names(s, b) for s, b in moving]
         if any(with_arrival) and not all(with_arrival):
             lacking = next(
                 s.name for (s, _), has in zip(moving, with_arrival, strict=True) if not has
@@ -313,8 +320,9 @@ class Intake:
         for name in source.columns:
             position = batch.schema.get_field_index(name)
             if position < 0:
-                have = ", ".join(batch.schema.names) or "none"
-                if batch.schema.names.count(name) > 1:
+                names = _names(source, batch)
+                have = ", ".join(names) or "none"
+                if names.count(name) > 1:
                     raise InputError(
                         f"the batch of {source.name} has more than one column {name!r}"
                     )
@@ -352,13 +360,23 @@ def _source_of(name: str, readers: Sequence[Reader]) -> Source:
     )
 
 
+def _names(source: Source, batch: Batch) -> list[str]:
+    """The names of the columns of ``batch``."""
+    try:
+        return list(batch.schema.names)
+    except UnicodeDecodeError:
+        raise InputError(f"a name of a column of {source.name} is not UTF-8") from None
+
+
 def as_batch(name: str, batch: Any) -> Batch:
     """``batch`` of the stream ``name`` as a pyarrow Table or RecordBatch."""
     if isinstance(batch, pa.Table | pa.RecordBatch):
         return batch
     if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
         try:
-            return pa.table(batch)
+            table = pa.table(batch)
+            table.validate(full=True)
+            return table
         except (pa.ArrowException, TypeError, ValueError) as problem:
             raise InputError(f"the batch of {name} is not a table: {problem}") from None
     raise InputError(
@@ -397,7 +415,7 @@ def _cast(source: Source, column: pa.Array, type_: pa.DataType) -> pa.Array:
 
 def _arrival_numbers(source: Source, batch: Batch) -> tuple[Int64s, str]:
     """The column ``arrival`` as integers, and what it counts."""
-    if batch.schema.names.count(ARRIVAL) > 1:
+    if _names(source, batch).count(ARRIVAL) > 1:
         raise InputError(f"the batch of {source.name} has more than one column {ARRIVAL!r}")
     column = batch.column(ARRIVAL)
     if isinstance(column, pa.ChunkedArray):

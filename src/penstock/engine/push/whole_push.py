@@ -167,7 +167,7 @@ class _Tables:
         self.found, self.valid, self.offsets = np.zeros((3, slots, columns), np.int64)
         self._rows = self.facts[:, COUNT]
         self._room = 0
-        self._places = np.empty(0, np.int64)
+        self._places: Int64s = np.empty(0, np.int64)
 
     def addresses(self, slot: int) -> tuple[int, int, int]:
         """Where what is found about the columns of ``slot`` lies."""
@@ -181,10 +181,11 @@ class _Tables:
     def make_room(self, rows: int) -> None:
         """Room for the order of ``rows`` of any slot."""
         if rows > self._room:
-            self._room = 2 * rows
-            slots = len(self.facts)
-            self._places = np.empty((slots, 2 * self._room), np.int64)
-            self.facts[:, PLACES] = self._places.ctypes.data + np.arange(slots) * 16 * self._room
+            room, slots = 2 * rows, len(self.facts)
+            places = np.empty((slots, 2 * room), np.int64)
+            addresses = places.ctypes.data + np.arange(slots) * 16 * room
+            self.facts[:, PLACES] = addresses
+            self._room, self._places = room, places
 
     def look(self) -> int:
         """Look at the batches of all slots."""

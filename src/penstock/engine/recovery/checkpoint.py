@@ -5,8 +5,16 @@ back every state, every held result and every living result of an aggregate. The
 difference: who was removed by a partner that has died since cannot be computed again, so the
 results that it holds are written down, as row numbers into the windows.
 
-Layout: magic, length and text of a JSON header, Arrow IPC streams, CRC-32 of all that. Row numbers
-are written from zero: row ``i`` of a leaf's table is row ``i`` after a restart.
+Layout: magic, length and text of a JSON header, Arrow IPC streams, BLAKE2 of all that. Row numbers
+are written from zero: row ``i`` of a leaf's table is row ``i`` after a restart. Nothing in a
+checkpoint is followed before it has been verified (:mod:`penstock.engine.recovery.verify`).
+
+Formats, all of which are read; ``tests/engine/recovery/formats`` has checkpoints of each:
+
+== ===================================
+1  another magic, and CRC-32 at the end
+2  as above
+== ===================================
 """
 
 from __future__ import annotations
@@ -21,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.engine.output.difference import Difference
@@ -31,11 +40,17 @@ from penstock.engine.recovery.debt_checkpoint import (
     load_tree,
     tree_tables,
 )
+from penstock.engine.recovery.verify import (
+    check_columns,
+    check_rows,
+    verified_header,
+    verified_table,
+)
 from penstock.engine.state.clock import Clock
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.rows import BIRTH, DEATH
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, PenstockError
 from penstock.kernels.lifespan import FOREVER
 from penstock.plan.plan import Plan
 from penstock.query.join_graph import JoinGraph, Rows
@@ -47,8 +62,11 @@ if TYPE_CHECKING:
 
 Int64s = NDArray[np.int64]
 
-_MAGIC = b"PENSTOCK"
-_FORMAT = 1
+_MAGIC = b"PENSTCK2"
+_FORMAT = 2
+_MAGIC_1 = b"PENSTOCK"
+_DIGEST = 32
+"""Bytes of the checksum."""
 
 
 @dataclass(slots=True)
@@ -102,6 +120,7 @@ class Checkpoint:
                 "execution": engine.options.execution,
                 "idle": engine.options.idle,
                 "watermark_policy": engine.options.watermark_policy,
+                "max_ahead": engine.options.max_ahead,
             },
             "control": engine._control.to_json(),
             "now": engine._clock.now,
@@ -126,8 +145,7 @@ class Checkpoint:
                 writer.write_table(table)
             blob = sink.getvalue().to_pybytes()
             parts += [struct.pack("<Q", len(blob)), blob]
-        body = b"".join(parts)
-        return body + struct.pack("<I", zlib.crc32(body))
+        return b"".join([*parts, _checksum(*parts)])
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -136,35 +154,85 @@ class Checkpoint:
         """Read ``blob``; raises :class:`CheckpointError` if it is damaged or of another query."""
         if not isinstance(blob, bytes | bytearray | memoryview):
             raise CheckpointError(f"a checkpoint is bytes, not {type(blob).__name__}")
-        data = memoryview(blob)  # Slices of it are not copies.
-        if len(data) < 16 or data[:8] != _MAGIC:
+        data = memoryview(blob).cast("B")  # Slices of it are not copies.
+        if len(data) < 16 or data[:8] not in (_MAGIC, _MAGIC_1):
             raise CheckpointError("this is not a Penstock checkpoint")
-        if zlib.crc32(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
+        format_ = 1 if data[:8] == _MAGIC_1 else 2
+        end = len(data) - (4 if format_ == 1 else _DIGEST)
+        body = data[: max(0, end)]
+        expected = struct.pack("<I", zlib.crc32(body)) if format_ == 1 else _checksum(body)
+        if data[end:] != expected:
             raise CheckpointError("the checkpoint is damaged or was cut off")
         (length,) = struct.unpack_from("<I", data, 8)
-        header = json.loads(bytes(data[12 : 12 + length]))
-        if header["format"] != _FORMAT:
+        header = verified_header(bytes(_part(body, 12, length)))
+        if header.get("format") != format_:
             raise CheckpointError(
-                f"the checkpoint has format {header['format']}, this version reads {_FORMAT}"
+                f"the checkpoint has format {header.get('format')!r}; this version reads 1 to "
+                f"{_FORMAT}"
             )
-        if header["query"] != fingerprint(query):
+        of_query = [fingerprint(query)] + ([fingerprint_1(query)] if format_ == 1 else [])
+        if header.get("query") not in of_query:
             raise CheckpointError(
                 "the checkpoint belongs to another query (or to columns of other types); it was "
-                f"made for:\n{header['text']}"
+                f"made for:\n{header.get('text')}"
             )
         position = 12 + length
         tables = []
-        for _ in range(header["tables"]):
-            (size,) = struct.unpack_from("<Q", data, position)
-            position += 8
-            tables.append(pa.ipc.open_stream(bytes(data[position : position + size])).read_all())
-            position += size
+        while position < end:
+            (size,) = struct.unpack("<Q", _part(body, position, 8))
+            tables.append(verified_table(_part(body, position + 8, size)))
+            position += 8 + size
+        if len(tables) != header.get("tables"):
+            raise CheckpointError("the checkpoint is damaged: it has too many tables, or too few")
         return cls(header, tables, query)
+
+    def up_to(self, instant: int) -> Checkpoint:
+        """The same without rows born after ``instant``, and with the clock there at the latest.
+
+        What has expired by a clock that ran ahead is gone: only what comes is right again.
+        """
+        header = dict(self.header)
+        if self.query.by_rows or len(self.query.blocks) > 1 or "tree" in header["overload"]:
+            raise CheckpointError(
+                "a checkpoint with windows of ROWS, EXCEPT or owed probes cannot be cut at a time"
+            )
+        windows = len(self.query.blocks[0].streams)
+        statics = [stream.is_static for stream in self.query.blocks[0].streams]
+        tables = list(self.tables)
+        for place in range(windows):
+            table = tables[place]
+            if not statics[place] and "birth" in table.column_names:
+                tables[place] = table.filter(pc.less_equal(table.column("birth"), instant))
+        lateness = header["options"].get("lateness") or 0
+        delays = lateness.values() if isinstance(lateness, Mapping) else [lateness]
+        slack = max(delays, default=0) * self.query.ticks_per_millisecond
+        for name, latest in (("now", instant), ("watermark", instant - slack)):
+            header[name] = min(header[name], latest)
+        if "late" in header:
+            header["late"] = min(header["late"], instant - slack)
+        header["newest"] = {name: min(at, instant) for name, at in header["newest"].items()}
+        return Checkpoint(header, tables, self.query)
 
     def restore(
         self, engine_class: type[Engine], plan: str | Plan | None, options: Mapping[str, Any]
     ) -> Engine:
         """An engine that goes on from here."""
+        try:
+            return self._restored(engine_class, plan, options)
+        except CheckpointError:
+            raise
+        except Exception as problem:
+            if isinstance(problem, PenstockError) and (options or plan not in (None, "auto")):
+                raise  # What the caller asks for may not be possible.
+            if isinstance(problem, MemoryError):
+                raise
+            raise CheckpointError(
+                f"the checkpoint is damaged: {type(problem).__name__}: {problem}"
+            ) from problem
+
+    def _restored(
+        self, engine_class: type[Engine], plan: str | Plan | None, options: Mapping[str, Any]
+    ) -> Engine:
         header = self.header
         overload = header.get("overload", {})
         given = None if plan == "auto" else plan
@@ -186,7 +254,9 @@ class Checkpoint:
                 renumbered[interner] = _reintern(interner, next(tables))
         for _, leaf, table in windows:
             _load_leaf(leaf, table, renumbered)
+        counts = {alias: table.num_rows for alias, _, table in windows}
         late = header.get("late", header["watermark"])
+        _check_numbers(header, late)
         engine._clock = Clock(header["now"], header["watermark"], engine._strict, late)
         engine._newest = dict(header["newest"])
         engine._place = header["place"]
@@ -194,30 +264,35 @@ class Checkpoint:
         engine._plan_since = engine.seconds
         engine._started = header["started"]
         for name, value in header["counters"].items():
+            if not isinstance(getattr(engine._counters, name), type(value)):
+                raise CheckpointError(f"the checkpoint is damaged: {name} is {value!r}")
             setattr(engine._counters, name, value)
-        self._restore_output(engine, tables)
+        self._restore_output(engine, tables, counts)
         if engine._overload is not None:
             engine._overload.load_json(overload["control"], engine._clock.now)
             engine._overload.attach(engine._trees[0])
         if "tree" in overload:
-            load_tree(engine, overload["tree"], tables)
+            load_tree(engine, overload["tree"], tables, counts)
             if plan is not None:
                 engine.migrate(plan)  # This pays the debt, if the plan is another.
         return engine
 
-    def _restore_output(self, engine: Engine, tables: Iterator[pa.Table]) -> None:
+    def _restore_output(
+        self, engine: Engine, tables: Iterator[pa.Table], counts: Mapping[str, int]
+    ) -> None:
         """What is held above the join; states are completed on demand."""
         difference = _difference_of(engine)
         held = next(tables) if difference is not None else None
         if "results" in self.header.get("overload", {}):
-            engine._owed_results = load_composites(next(tables))
+            streams = tuple(engine._leaves[0])
+            engine._owed_results = load_composites(next(tables), streams, counts)
         if not engine._output.needs_history:
             engine._complete_later()
             return
         results = engine._replay()
         if difference is not None:
             assert held is not None
-            _load_held(difference, held, results[1:], engine._clock)
+            _load_held(difference, held, results[1:], tuple(engine._leaves[0]), counts)
             return
         if engine._owed_results is not None:
             results[0] = _without(results[0], engine._owed_results)
@@ -239,6 +314,41 @@ def fingerprint(query: JoinGraph) -> str:
             parts += [stream.alias, stream.source, window, stream.event_time, types]
             parts.append(stream.freshness)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def fingerprint_1(query: JoinGraph) -> str:
+    """The fingerprint in checkpoints of format 1: the text, schemas, event times and output."""
+    parts = [query.text, query.time_unit, str(query.schema)]
+    for block in query.blocks:
+        for stream in block.streams:
+            parts += [stream.alias, stream.source, str(stream.event_time), str(stream.window)]
+            parts.append(stream.schema.to_string(show_schema_metadata=False))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _checksum(*parts: bytes | memoryview) -> bytes:
+    """Tells whether a checkpoint is whole; it is no signature."""
+    found = hashlib.blake2b(digest_size=_DIGEST)
+    for part in parts:
+        found.update(part)
+    return found.digest()
+
+
+def _check_numbers(header: Mapping[str, Any], late: Any) -> None:
+    """What the next push reckons with is whole numbers."""
+    newest = header["newest"]
+    first = header.get("first")
+    numbers = [header["now"], header["watermark"], header["place"], late, *newest.values()]
+    numbers += [] if first is None else [first]
+    if not all(type(each) is int for each in numbers) or header["place"] < 0:
+        raise CheckpointError("the checkpoint is damaged: a time in it is no number")
+
+
+def _part(data: memoryview, start: int, size: int) -> memoryview:
+    """``size`` bytes from ``start``, which have to be there."""
+    if start + size > len(data):
+        raise CheckpointError("the checkpoint is damaged: a part is longer than all of it")
+    return data[start : start + size]
 
 
 def _living(leaf: LeafWindow, by_rows: bool) -> Int64s:
@@ -264,6 +374,12 @@ def _leaf_table(leaf: LeafWindow, rows: Int64s) -> pa.Table:
 def _load_leaf(
     leaf: LeafWindow, table: pa.Table, renumbered: dict[Interner, tuple[Int64s, Int64s]]
 ) -> None:
+    expected = {"birth": pa.int64()}
+    expected |= {f"key {position}": pa.int64() for position in range(leaf.key_count)}
+    if leaf.chosen(np.empty(0, np.int64)) is not None:
+        expected["chosen"] = pa.bool_()
+    expected |= {f"payload {name}": column.type for name, column in leaf.payload.columns.items()}
+    check_columns(table, expected, f"the window of {leaf.stream.alias}")
     keys = []
     for position in range(leaf.key_count):
         values = _integers(table, f"key {position}")
@@ -287,6 +403,7 @@ def _interned(interner: Interner) -> pa.Table:
 
 def _reintern(interner: Interner, table: pa.Table) -> tuple[Int64s, Int64s]:
     """Old numbers in ascending order, and the new number of each."""
+    check_columns(table, {"number": pa.int64(), "value": pa.large_binary()}, "a table of values")
     old = _integers(table, "number")
     data, offsets = bytes_of(_whole(table, "value"))
     new = interner.intern(data, offsets)
@@ -324,13 +441,18 @@ def _held_table(difference: Difference, numbers: dict[str, Int64s]) -> pa.Table:
 
 
 def _load_held(
-    difference: Difference, table: pa.Table, removing: list[Composites], clock: Clock
+    difference: Difference,
+    table: pa.Table,
+    removing: list[Composites],
+    streams: tuple[str, ...],
+    counts: Mapping[str, int],
 ) -> None:
-    ids = {
-        name.removeprefix("row "): _integers(table, name)
-        for name in table.column_names
-        if name.startswith("row ")
-    }
+    rows = {f"row {alias}": pa.int64() for alias in streams}
+    times = {"birth": pa.int64(), "death": pa.int64()}
+    check_columns(table, rows | times | {"decided": pa.bool_()}, "what is held")
+    ids = {alias: _integers(table, f"row {alias}") for alias in streams}
+    for alias, numbers in ids.items():
+        check_rows(numbers, counts[alias], "what is held")
     held = Composites(ids, _integers(table, "birth"), _integers(table, "death"))
     decided = np.array(_whole(table, "decided").to_numpy(zero_copy_only=False), np.bool_)
     difference.load(held, decided, removing)

@@ -12,7 +12,7 @@ rows that are written, those of a state from zero. A part that is not written is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from penstock.engine.feedback.edge import Edge
 from penstock.engine.rationing.debt import Owed
+from penstock.engine.recovery.verify import check_columns, check_rows
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.leaf_window import LeafWindow
+from penstock.errors import CheckpointError
 from penstock.plan.stream_set import StreamSet
 
 if TYPE_CHECKING:
@@ -44,13 +46,22 @@ def composites_table(found: Composites, numbers: Numbers) -> pa.Table:
     return pa.table(ids)
 
 
-def load_composites(table: pa.Table) -> Composites:
-    """What :func:`composites_table` wrote."""
-    columns = {name: _integers(table, name) for name in table.column_names}
-    ids = {n.removeprefix("row "): c for n, c in columns.items() if n.startswith("row ")}
-    if "birth" not in columns:
+def load_composites(
+    table: pa.Table, streams: Sequence[str], counts: Mapping[str, int]
+) -> Composites:
+    """What :func:`composites_table` wrote of ``streams``, whose windows have ``counts`` rows."""
+    what = f"the combinations of {' '.join(streams)}"
+    expected = {f"row {alias}": pa.int64() for alias in streams}
+    dated = "birth" in table.column_names
+    if dated:
+        expected |= {"birth": pa.int64(), "death": pa.int64()}
+    check_columns(table, expected, what)
+    ids = {alias: _integers(table, f"row {alias}") for alias in streams}
+    for alias, rows in ids.items():
+        check_rows(rows, counts[alias], what)
+    if not dated:
         return Composites.undated(ids)
-    return Composites(ids, columns["birth"], columns["death"])
+    return Composites(ids, _integers(table, "birth"), _integers(table, "death"))
 
 
 def tree_tables(tree: JoinTree, numbers: Numbers) -> tuple[dict[str, Any], list[pa.Table]]:
@@ -81,10 +92,20 @@ def tree_tables(tree: JoinTree, numbers: Numbers) -> tuple[dict[str, Any], list[
     return {"held": held, "debts": debts}, tables
 
 
-def load_tree(engine: Engine, header: Mapping[str, Any], tables: Iterator[pa.Table]) -> None:
+def load_tree(
+    engine: Engine,
+    header: Mapping[str, Any],
+    tables: Iterator[pa.Table],
+    counts: Mapping[str, int],
+) -> None:
     """Give the first block of ``engine`` the states and debts of a checkpoint."""
     edges = engine._trees[0].edges
-    held = {(number, kind): load_composites(next(tables)).ids for number, kind in header["held"]}
+    held: dict[tuple[int, str], Mapping[str, Int64s]] = {}
+    for number, kind in header["held"]:
+        if not 0 <= number < len(edges) or kind not in (_STORED, _ADMITTED, _ASLEEP):
+            raise CheckpointError("the checkpoint is damaged: a state of no input")
+        streams = tuple(edges[number].streams)
+        held[number, kind] = load_composites(next(tables), streams, counts).ids
     carried: dict[StreamSet, CompositeState] = {}
     for number, edge in enumerate(edges):
         if not edge.is_leaf:
@@ -100,18 +121,34 @@ def load_tree(engine: Engine, header: Mapping[str, Any], tables: Iterator[pa.Tab
     assert engine._overload is not None
     engine._overload.attach(tree)
     assert tree.rationing is not None
-    columns = [
-        _integers(table := next(tables), "row"),
-        *(_integers(table, n) for n in ("birth", "deadline")),
-    ]
+    table = next(tables)
+    names = ("row", "birth", "deadline")
+    check_columns(table, dict.fromkeys(names, pa.int64()), "the debt")
+    columns = [_integers(table, name) for name in names]
     start = 0
     for each in header["debts"]:
         stop = start + each["count"]
         rows, births, deadlines = (column[start:stop] for column in columns)
+        _check_debt(tree, each, rows)
         origin = tree.edges[each["input"]].streams
         tree.rationing.debt.owe(origin, Owed(rows, births, deadlines, tuple(each["bounds"])))
         start = stop
     tree.rationing.follow(tree.inputs())
+
+
+def _check_debt(tree: JoinTree, owed: Mapping[str, Any], rows: Int64s) -> None:
+    """An owed probe starts from a row that is there, and looks no further than there are rows."""
+    if not 0 <= owed["input"] < len(tree.edges) or len(rows) != owed["count"]:
+        raise CheckpointError("the checkpoint is damaged: a debt of no input")
+    edge = tree.edges[owed["input"]]
+    inputs = _siblings(tree)[edge.streams]
+    check_rows(rows, edge.input.rows.head, "the debt", 0)
+    bounds = owed["bounds"]
+    if len(bounds) != len(inputs) or not all(
+        isinstance(bound, int) and 0 <= bound <= each.input.rows.head
+        for bound, each in zip(bounds, inputs, strict=True)
+    ):
+        raise CheckpointError("the checkpoint is damaged: the bounds of a debt")
 
 
 def _contents(edge: Edge) -> Iterator[tuple[str, Mapping[str, Int64s]]]:

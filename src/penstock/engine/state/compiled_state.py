@@ -79,7 +79,6 @@ class CompiledState:
         known += [leaf.rows.generation for leaf in self._leaves.values()]
         if known == self._known:
             return
-        self._known = known
         code = [rows.mask, len(self._columns), len(whole)]
         code += [address_of(rows.columns[column]) for column in self._columns]
         for keys, index in whole.items():
@@ -89,3 +88,4 @@ class CompiledState:
                 column = leaf.rows.columns[leaf.key_column(key.position)]
                 code += (address_of(column), leaf.rows.mask, self._slots[key.stream])
         self._code = np.array(code, np.int64)
+        self._known = known  # Last: if there was no memory for the table, it is still the old one.

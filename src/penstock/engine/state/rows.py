@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.state.page_by_page import give_page_by_page, zeros
 from penstock.engine.state.spare_memory import Block, SpareMemory
+from penstock.engine.state.working_memory import WORKING
 from penstock.errors import PenstockError
 from penstock.kernels import demand, probe, ring
 from penstock.kernels import index as index_kernels
@@ -93,6 +94,8 @@ class Rows:
         """Who has to know when rows get new numbers."""
         self.spare: SpareMemory | None = None
         """Where memory comes from, if it is filled bit by bit and need not be new."""
+        self.is_torn = False
+        """Whether rows got new numbers of which not everybody was told: there was no memory."""
         self._alive_at_check = 0
         self._expected = 0
         """For how many rows the ring was made, until the first of them expires."""
@@ -341,6 +344,7 @@ class Rows:
         ]
         room = max(SMALLEST, 2 * len(rows), expected)
         fresh = self._allocate(1 << (room - 1).bit_length())
+        self.is_torn = True
         self._expected = expected
         self.tail = self.low = self.head
         self.head += len(rows)
@@ -354,6 +358,7 @@ class Rows:
             index.stop = self.tail + len(entries)
         for follow in self.followers:
             follow(rows, self.tail)
+        self.is_torn = False
 
     def is_worth_a_check(self) -> bool:
         """Whether so many rows came since the last count that most of them may be dead.
@@ -478,6 +483,7 @@ def probe_all(
     """
     room = int(1.25 * expected) + 64
     while True:
+        WORKING.ask(room, 4)
         out = np.empty((4, room), np.int64)
         count = probe.probe(
             keys,
@@ -507,6 +513,7 @@ def probe_keys(
     """As :func:`probe_all`, by keys alone: a table of two rows, position + ``offset`` and row."""
     room = int(1.25 * expected) + 64
     while True:
+        WORKING.ask(room, 2)
         out = np.empty((2, room), np.int64)
         count = probe.probe_keys(
             keys,

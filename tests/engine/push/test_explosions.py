@@ -1,0 +1,50 @@
+"""A push that would make too much ends early, names the key, and leaves the engine as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock.engine.state.working_memory import LEAST, WORKING, memory_of_machine
+from penstock.errors import TooManyResults
+
+SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("name", pa.string())])
+TWO = "FROM A [RANGE 1 SECOND], B [RANGE 1 SECOND] "
+QUERIES = {
+    "plain": f"SELECT A.ts AS a, B.ts AS b {TWO}WHERE A.x = B.x",
+    "text": f"SELECT A.ts AS a, B.ts AS b {TWO}WHERE A.name = B.name",
+    "count": f"SELECT COUNT(*) AS n {TWO}WHERE A.x = B.x GROUP BY A.x",
+    "residual": f"SELECT A.ts AS a {TWO}WHERE A.x = B.x AND A.ts + B.ts < 1000 + A.x * B.x",
+    "answer": f"SELECT RSTREAM A.ts AS a {TWO}WHERE A.x = B.x",
+}
+
+
+def batch(count: int, value: int = 7) -> pa.Table:
+    columns = [np.zeros(count, np.int64), np.full(count, value), [f"value {value}"] * count]
+    return pa.table(columns, schema=SCHEMA)
+
+
+@pytest.mark.parametrize("feedback", ["off", "jit"])
+@pytest.mark.parametrize("name", QUERIES)
+def test_an_explosion_is_refused(name: str, feedback: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = penstock.parse(QUERIES[name], dict.fromkeys("AB", SCHEMA))
+    engine, other = (penstock.Engine(graph, feedback=feedback) for _ in range(2))
+    monkeypatch.setattr(WORKING, "_machine", 1 << 22)
+    for each in (engine, other):
+        each.push({"A": batch(1_000)})
+    rows = engine.metrics()["rows"]
+    with pytest.raises(TooManyResults, match=r"1,000 of 1,000 rows of B have B\.(x|name) = .*7"):
+        engine.push({"B": batch(1_000)})
+    assert engine.metrics()["rows"] == rows
+    for push in (batch(3), batch(5, 8), batch(2)):
+        assert engine.push({"B": push}).equals(other.push({"B": push}))
+
+
+def test_the_share_of_a_push(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WORKING, "_machine", 0)
+    WORKING.begin(None)
+    assert WORKING.most == max(LEAST, memory_of_machine() // 2)
+    WORKING.begin(1)
+    assert WORKING.most == LEAST
