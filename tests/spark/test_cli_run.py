@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from job_case import JobCase
+from job_case import QUERY, JobCase
 from pyspark.sql import SparkSession
 from rich.console import Console
 
@@ -86,11 +86,12 @@ def test_a_failure_and_a_mistake_have_codes_of_their_own(
     case.run()
     delivered(case, seed=4)
     state = case.folder / "state" / "checkpoint" / "penstock.json"
-    state.unlink()  # Now only the cells can tell.
-    case.write(KINDS, top='cells = 1\ntrigger = "available-now"')
+    state.unlink()  # Now only the state can tell.
+    longer = QUERY.replace("20 SECONDS", "30 SECONDS")
+    case.write(KINDS, top='cells = 1\ntrigger = "available-now"', query=longer)
     assert run_job(case.job(), console=Console(file=io.StringIO())) == USER_ERROR
     said = capsys.readouterr().err
-    assert "belongs to another query, or to the same one with another number of cells" in said
+    assert "the window of A was shorter before; name another checkpoint folder" in said
     assert said.count("\n") == 1
 
 

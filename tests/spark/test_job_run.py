@@ -200,18 +200,18 @@ def test_one_cell_is_one_partition(
     assert spark.conf.get(PARTITIONS) == usual
 
 
-def test_other_cells_are_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
+def test_other_cells_go_on_with_the_windows(spark: SparkSession, tmp_path: Path) -> None:
     kinds, now = dict.fromkeys("ABC", "parquet"), 'trigger = "available-now"'
     case = JobCase(tmp_path, spark).write(kinds, f"cells = 3\n{now}")
     case.run()
-    assert prepare(case.write(kinds, f"cells = 2\n{now}").job(), spark).placement.cells == 2
-    case.run()  # Nothing was committed that has three.
+    case.write(kinds, f"cells = 2\n{now}")
     for number, name in enumerate("ABC"):
         case.deliver(name, "parquet", 1 + number)
     case.run()
+    for number, name in enumerate("ABC"):
+        case.deliver(name, "parquet", 4 + number)
     case.write(kinds, f"cells = 3\n{now}")
-    with pytest.raises(PenstockError, match=r'job.toml: cells: found 3, expected 2 or "auto": .*'):
+    with pytest.warns(UserWarning, match="are kept and laid out anew: 2 cells"):
         case.run()
-    assert prepare(case.write(kinds).job(), spark).cells == 2
-    case.run()
     assert case.results() == case.expected()
+    assert prepare(case.write(kinds).job(), spark).cells == 3

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 import penstock
 import penstock.spark
+from penstock.errors import CheckpointError
+from penstock.query.join_graph import JoinGraph
 from penstock.spark.cell_processor import CellProcessor
 from penstock.spark.cell_report import cell_reports
 from penstock.testing import Oracle
@@ -85,7 +88,7 @@ class Stream:
                 pq.write_table(table, file)
                 os.utime(file, (1_700_000_000 + 10 * number,) * 2)
 
-    def join(self) -> DataFrame:
+    def join(self, query: JoinGraph = QUERY, cells: int = 2, **options: Any) -> DataFrame:
         columns = ", ".join(f"{name} BIGINT" for name in SCHEMA.names)
         frames = {
             name: self.spark.readStream.schema(columns)
@@ -93,9 +96,11 @@ class Stream:
             .parquet(str(self.folder / name))
             for name in "AB"
         }
-        return penstock.spark.join(QUERY, frames, 2, lateness=0)
+        return penstock.spark.join(query, frames, cells, **{"lateness": 0} | options)
 
-    def run(self, checkpoint: Path, united: int = 1, actions: int = 1) -> dict[int, Counter[Any]]:
+    def run(
+        self, folder: Path, united: int = 1, actions: int = 1, **options: Any
+    ) -> dict[int, Counter[Any]]:
         """The answer of each batch that was run; ``actions`` say how often each is computed."""
         found: dict[int, Counter[Any]] = {}
         self.origins: list[str] = []
@@ -104,11 +109,11 @@ class Stream:
             for _ in range(actions):
                 found[batch] = Counter(map(tuple, rows.collect()))
 
-        results = self.join()
+        results = self.join(**options)
         for _ in range(united - 1):
-            results = results.unionAll(self.join())
+            results = results.unionAll(self.join(**options))
         query = (
-            results.writeStream.option("checkpointLocation", str(checkpoint))
+            results.writeStream.option("checkpointLocation", str(folder))
             .trigger(availableNow=True)
             .foreachBatch(keep)
             .start()
@@ -170,3 +175,41 @@ def test_a_batch_that_is_computed_twice_keeps_its_engines(
     found = stream.run(stream.folder / "checkpoint", actions=2)
     assert [found[batch] for batch in range(8)] == expected[:8]
     assert {"live"} <= set(stream.origins) <= {"new", "live", "replayed"}
+
+
+def test_other_cells_another_lateness_a_changed_query_and_back(
+    stream: Stream, expected: list[Counter[Any]]
+) -> None:
+    """Windows go with the query wherever it goes on, and a rollback goes back before that."""
+    checkpoint = stream.folder / "checkpoint"
+    ways: list[dict[str, Any]] = [
+        {"cells": 2},
+        {"cells": 5},
+        {"cells": 1},
+        {"cells": 5, "lateness": 400},
+    ]
+    for number, way in enumerate(ways):
+        batches = range(3 * number, 3 * number + 3)
+        stream.write(batches)
+        with pytest.warns(UserWarning, match="laid out anew") if number else nullcontext():
+            found = stream.run(checkpoint, checkpoint=checkpoint, **way)
+        assert [found[batch] for batch in batches] == [expected[batch] for batch in batches], way
+    found = stream.run(checkpoint, checkpoint=checkpoint, **ways[-1])
+    assert not found, "the same again, and nothing to do"
+    other = penstock.parse(
+        TEXT.replace("A.id AS a", "B.ts AS b_ts, A.id AS a").replace("A.y <> B.y", "A.y < B.y"),
+        schemas=dict.fromkeys("AB", SCHEMA),
+    )
+    oracle = Oracle(other, 0)
+    wanted = [Counter(oracle.push(batch_of(number))) for number in range(15)]
+    stream.write(range(12, 15))
+    with pytest.warns(UserWarning, match="laid out anew"):
+        found = stream.run(checkpoint, checkpoint=checkpoint, query=other, cells=3)
+    assert [found[batch] for batch in range(12, 15)] == wanted[12:]
+    longer = penstock.parse(TEXT.replace("300", "400"), schemas=dict.fromkeys("AB", SCHEMA))
+    with pytest.raises(CheckpointError, match="the window of A was shorter before; name another"):
+        stream.run(checkpoint, checkpoint=checkpoint, query=longer)
+    roll_back(checkpoint, 4)
+    with pytest.warns(UserWarning, match="laid out anew"):
+        found = stream.run(checkpoint, checkpoint=checkpoint, cells=3)
+    assert total(found.values()) == total(expected[5:15])

@@ -125,12 +125,30 @@ class Router:
         first[first == len(self._everywhere)] = -1
         return first
 
+    def first_copies(self, cell: int) -> frozenset[str]:
+        """Sources of whose rows ``cell`` has the copy that counts, if there are several.
+
+        A row is copied along the dimensions that its stream has no coordinate in, and over all
+        grids if its stream is not in the class of hot values. The first of the copies counts.
+        """
+        return frozenset(
+            source for source, route in self._routes.items() if _has_first_copies(route, cell)
+        )
+
 
 def _either(one: Filter | None, other: Filter | None) -> Filter | None:
     """The rows that pass one of two filters; None lets all pass."""
     if one is None or other is None:
         return None
     return lambda columns, count: one(columns, count) | other(columns, count)
+
+
+def _has_first_copies(route: _Route, cell: int) -> bool:
+    position = max(p for p, grid in enumerate(route.grids) if grid.first <= cell)
+    grid = route.grids[position]
+    inside = cell - grid.first
+    own = sum((inside // c.stride) % c.share * c.stride for c in grid.coordinates)
+    return inside == own and (position == 0 or route.hot_value is not None)
 
 
 def _grid(alias: str, first: int, dimensions: Sequence[Dimension], hot: int | None) -> _Grid:

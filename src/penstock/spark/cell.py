@@ -41,9 +41,13 @@ class CellSettings:
 
     def engine(self) -> Engine:
         """A new engine."""
-        lateness = None if self.query.by_rows else dict(self.delays)
         options = {**self.options, "keep_dropped": True}
-        return Engine(self.query, plan=self.plan, lateness=lateness, **options)
+        return Engine(self.query, plan=self.plan, lateness=self.lateness, **options)
+
+    @property
+    def lateness(self) -> dict[str, int] | None:
+        """The lateness of each source in milliseconds, None on the arrival line."""
+        return None if self.query.by_rows else dict(self.delays)
 
 
 class Delivered(Protocol):
@@ -68,12 +72,12 @@ class Cell:
 
     @classmethod
     def restore(cls, settings: CellSettings, blob: bytes, ordered: bool = False) -> Cell:
-        """The cell that :meth:`checkpoint` wrote down, with the options of now.
+        """The cell that :meth:`checkpoint` wrote down, with the options and lateness of now.
 
         Its plan is that of ``settings``, unless somebody has ``ordered`` another since.
         """
         plan = None if ordered else settings.plan
-        options = {**settings.options, "keep_dropped": True}
+        options = {**settings.options, "keep_dropped": True, "lateness": settings.lateness}
         return cls(settings, Engine.restore(settings.query, blob, plan, **options))
 
     def checkpoint(self) -> bytes:

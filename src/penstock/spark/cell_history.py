@@ -48,19 +48,23 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.cells.delivery import Delivery
+from penstock.cells.router import Router
 from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError
+from penstock.sources.ledger import Note
 from penstock.spark.cell import Cell, CellSettings, with_static
 from penstock.spark.cell_report import Origin
 from penstock.spark.cell_store import CellStore, value_name
+from penstock.spark.data_source.reach import Reach
 from penstock.spark.engine_cache import EngineCache
 from penstock.spark.live_cell import LiveCell, Taken
 from penstock.spark.plan_orders import PlanOrders, obey
+from penstock.spark.seed import KeptDelivery, OldCell, Seed, shape_of
 from penstock.telemetry.operator_batch import operator_batches
 
 SMALLEST = 1 << 20
@@ -87,6 +91,8 @@ class Entry:
     """The number of the last order that was obeyed before the batch."""
     accounts: dict[str, Any] | None = None
     """What an overload policy had done and lost after the batch."""
+    newest: dict[str, int] = field(default_factory=dict)
+    """The newest event time of each source up to the batch, in ticks."""
 
     @property
     def delivery(self) -> str:
@@ -114,14 +120,31 @@ class CellHistory:
     fingerprint: str
     orders: PlanOrders = field(default_factory=PlanOrders)
     mark: str = ""
+    seed_for: Callable[[str | None], Seed | None] | None = None
+    """Windows that were laid out anew in place of the state with this last entry, if they were."""
     entries: list[Entry] = field(default_factory=list)
+    kept: list[Entry] = field(default_factory=list)
+    """Entries before the first of ``entries`` whose deliveries have rows that may be alive."""
+    since: dict[str, int] | None = None
+    """Newest event times before the first delivery that is kept, None if that is the very first."""
+    lost: bool = False
+    """Whether deliveries were let go that have rows which may be alive."""
+    sources: list[str] = field(default_factory=list)
+    """Sources of whose rows this cell has the copy that counts, once there are entries."""
+    shape: dict[str, Any] = field(default_factory=dict)
+    """What is kept of each source (:mod:`penstock.spark.seed`), once there are entries."""
+    _seeded: Seed | None = None
 
     def read(self) -> None:
         """Read the header; :class:`CheckpointError` if it belongs to something else."""
         text = self.store.header()
+        header: dict[str, Any] = {} if text is None else json.loads(text)
+        seed = None if self.seed_for is None else self.seed_for(last_nonce(text))
+        if seed is not None:
+            self._begin_with(seed, header)
+            return
         if text is None:
             return
-        header: dict[str, Any] = json.loads(text)
         if header["fingerprint"] != self.fingerprint:
             raise CheckpointError(
                 "this checkpoint folder belongs to another query, or to the same one with another "
@@ -129,6 +152,26 @@ class CellHistory:
                 f"{about(self.settings)}; start it with another checkpoint folder"
             )
         self.entries = [Entry(**each) for each in header["entries"]]
+        self.kept = [Entry(**each) for each in header["kept"]]
+        self.since, self.lost = header["since"], header["lost"]
+        self.sources, self.shape = header["sources"], header["shape"]
+
+    def _begin_with(self, seed: Seed, header: dict[str, Any]) -> None:
+        """Replace what the store has by ``seed``."""
+        for each in [*header.get("kept", ()), *header.get("entries", ())]:
+            self.store.let_go(Entry(**each).names)
+        first, *others = seed.deliveries
+        self.entries, newest = [], dict(first.newest)
+        self.since = dict(first.newest) or None
+        deliveries = [with_static(self.settings, self.number, first), *others]
+        for version, delivery in enumerate(deliveries, seed.version - len(others)):
+            parts = delivery.to_parts()
+            for source, instant in delivery.newest.items():
+                newest[source] = max(instant, newest.get(source, instant))
+            entry = Entry(version, self._nonce(parts), sum(map(len, parts)), newest=dict(newest))
+            self.store.write(entry.delivery, parts)
+            self.entries.append(entry)
+        self._seeded = seed
 
     def take(
         self, delivery: Delivery, cache: EngineCache, due: float | None = None
@@ -234,6 +277,11 @@ class CellHistory:
                 cell = Cell.restore(self.settings, bytes(self.store.read(entry.base)), ordered)
                 self._replay(cell, self.entries[position + 1 :], entry.order, due)
                 return cell, "restored"
+        if self._seeded is not None:
+            then = replace(self.settings, delays=self._seeded.delays)
+            cell = Cell(then, then.engine())
+            self._replay(cell, self.entries, 0)
+            return Cell.restore(self.settings, cell.checkpoint()), "restored"
         cell = Cell(self.settings, self.settings.engine())
         self._replay(cell, self.entries, 0, due)
         return cell, "restored" if self.entries else "new"
@@ -259,6 +307,7 @@ class CellHistory:
         version = self.entries[-1].version + 1 if self.entries else 1
         accounts = cell.engine.overload_accounts()
         entry = Entry(version, nonce, sum(map(len, parts)), order=self._order, accounts=accounts)
+        entry = replace(entry, newest=cell.engine.newest)
         self.store.write(entry.delivery, parts)
         based = [i for i, each in enumerate(self.entries) if each.base_size]
         behind = self.entries[based[-1] + 1 :] if based else self.entries
@@ -266,20 +315,91 @@ class CellHistory:
         largest = max(self.entries[based[-1]].base_size if based else 0, SMALLEST)
         gone: list[Entry] = []
         owing = cell.engine.owes
-        if owing or grown > largest or len(behind) + 1 >= MOST_ENTRIES:
+        if owing or grown > largest or len(behind) + 1 >= MOST_ENTRIES or self._seeded is not None:
             base = cell.checkpoint()
             entry = replace(entry, base_size=len(base), owing=owing)
             self.store.write(entry.base, [base])
             if based:
                 gone, self.entries = self.entries[: based[-1]], self.entries[based[-1] :]
-        self.store.let_go([name for each in gone for name in each.names])
+        self._let_go(gone, cell)
         self.entries.append(entry)
         header = {
             "fingerprint": self.fingerprint,
             "about": about(self.settings),
+            "cell": self.number,
+            "cells": self.settings.placement.cells,
+            "delays": dict(self.settings.delays),
+            "sources": self.sources or self._sources(),
+            "shape": self.shape or shape_of(self.settings.query),
+            "since": self.since,
+            "lost": self.lost,
+            "kept": [asdict(each) for each in self.kept],
             "entries": [asdict(each) for each in self.entries],
         }
         self.store.put_header(json.dumps(header))
+
+    def _let_go(self, gone: list[Entry], cell: Cell) -> None:
+        """``gone`` is not needed to make the cell anew; deliveries that may be alive stay."""
+        self.store.let_go([each.base for each in gone if each.base_size])
+        if not gone:
+            return
+        candidates = self.kept + [replace(each, base_size=0, accounts=None) for each in gone]
+        reach = Reach.of(self.settings.query)
+        if not reach.spans or not reach.is_bounded:
+            self.store.let_go([each.delivery for each in candidates])
+            self.kept, self.lost = [], True
+            return
+        ticks = 1_000_000 // self.settings.query.ticks_per_millisecond
+        mark = cell.engine.watermark
+        watermark = None if mark is None else mark * ticks
+        first = 0
+        while first < len(candidates):
+            newest = {s: each * ticks for s, each in candidates[first].newest.items()}
+            if reach.goes_on(Note(newest), watermark, {}):
+                break
+            first += 1
+        self.store.let_go([each.delivery for each in candidates[:first]])
+        if first:
+            self.since = candidates[first - 1].newest
+        self.kept = candidates[first:]
+
+    def _sources(self) -> list[str]:
+        """Sources of whose rows this cell has the copy that counts."""
+        query, placement = self.settings.query, self.settings.placement
+        if placement.cells == 1:
+            return list(query.sources)
+        return sorted(Router(query, placement).first_copies(self.number))
+
+
+def laid_out(text: str, read: Callable[[str], bytes | memoryview]) -> OldCell:
+    """The windows of the cell with the header ``text``, to be laid out anew.
+
+    ``read`` gives the value with a name.
+    """
+    header: dict[str, Any] = json.loads(text)
+    entries = [Entry(**each) for each in [*header["kept"], *header["entries"]]]
+    reason = None
+    if header["lost"]:
+        reason = "windows that count rows or never end cannot be laid out anew"
+    elif entries[-1].owing:
+        reason = "probes are owed, which only the query as it was can make up for"
+    deliveries = [
+        KeptDelivery(each.version, each.newest, Delivery.from_bytes(read(each.delivery)))
+        for each in (() if reason else entries)
+    ]
+    return OldCell(
+        frozenset(header["sources"]),
+        header["delays"],
+        header["since"],
+        header["shape"],
+        deliveries,
+        reason,
+    )
+
+
+def last_nonce(header: str | None) -> str | None:
+    """The nonce of the last entry in ``header``, None if there is none."""
+    return None if header is None else str(json.loads(header)["entries"][-1]["nonce"])
 
 
 def _in_brief(overload: Mapping[str, Any]) -> dict[str, Any]:

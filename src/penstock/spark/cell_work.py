@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd  # type: ignore[import-untyped]
 from pyspark.sql.streaming.stateful_processor import MapState
@@ -24,6 +25,7 @@ from penstock.spark.cell_store import StateValues
 from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.engine_cache import WORKER
 from penstock.spark.envelope import Envelope
+from penstock.spark.evolution import Seeds
 from penstock.spark.plan_orders import PlanOrders
 from penstock.spark.side_rows import SideRow, counted, side_rows, told_once
 from penstock.spark.trigger_budget import seconds_until_due
@@ -44,6 +46,8 @@ class CellWork:
     interval: float | None = None
     column: str | None = None
     """The column in which dropped rows leave beside the answers; None: they are only counted."""
+    seeds: Seeds | None = None
+    """Windows that were laid out anew since the query ran last, if they had to be."""
 
     def take(
         self, key: int, rows: Iterable[pd.DataFrame], values: MapState, mark: str, batch: int
@@ -58,7 +62,9 @@ class CellWork:
         delivery = packed.delivery
         given = PlanOrders.read(self.orders).given(self.settings.plan)
         store = StateValues(values)
-        history = CellHistory(store, self.settings, number, self.fingerprint, given, mark)
+        seeds = self.seeds
+        seed_for = None if seeds is None else partial(seeds.seed, number)
+        history = CellHistory(store, self.settings, number, self.fingerprint, given, mark, seed_for)
         try:
             history.read()
             taken, live = history.take(delivery, WORKER, self._due(start))

@@ -15,6 +15,7 @@ from penstock.engine.recovery.checkpoint import fingerprint
 from penstock.errors import CheckpointError
 from penstock.query.join_graph import JoinGraph
 from penstock.spark.checkpoint_files import CheckpointFiles
+from penstock.spark.seed import shape_of, unkept
 
 NAME = "penstock.json"
 
@@ -39,13 +40,22 @@ class CheckpointOwner:
         except (OSError, ValueError, TypeError, RecursionError):
             return None
 
-    def check(self, query: JoinGraph, address: str) -> None:
-        """:class:`CheckpointError` unless ``query`` is the owner."""
-        if self.fingerprint != str(fingerprint(query)):
-            raise CheckpointError(
-                f"found {address}, which belongs to another query ({_cut(self.query)}), expected a "
-                "new folder or that of this query; name another, or delete it to begin anew"
-            )
+    def check(self, query: JoinGraph, address: str, before: JoinGraph | None) -> None:
+        """:class:`CheckpointError` unless ``query`` is the owner, or can go on with its windows.
+
+        ``before`` is the query of the owner, None if it cannot be had any more.
+        """
+        if self.fingerprint == str(fingerprint(query)):
+            return
+        reason = "it reads other columns"
+        if before is not None:
+            reason = unkept(shape_of(before), shape_of(query)) or ""
+            if not reason:
+                return
+        raise CheckpointError(
+            f"found {address}, which belongs to another query ({_cut(self.query)}), and {reason}; "
+            "expected a new folder or that of this query: name another, or delete it to begin anew"
+        )
 
     def write(self, files: CheckpointFiles) -> None:
         files.write(NAME, f"{json.dumps(asdict(self))}\n".encode())

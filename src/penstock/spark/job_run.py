@@ -109,8 +109,6 @@ class JobRun:
         after = last_batch(self._files)
         owner = CheckpointOwner.read(self._files)
         has_state = after is not None and after >= 0
-        if owner is not None and has_state:
-            prepared.check_cells(owner.cells)
         self._news = BatchNews(fresh=after is None)
         with collected_warnings(self._untold):
             results = prepared.results()
@@ -119,9 +117,10 @@ class JobRun:
         few = _no_empty_partitions(self._spark, prepared)
         with blamed_on(f"{job.file or job.name}: sink"), few:
             self._query = start_sink(results, job)
-        if not self._takes_none and (owner is None or not has_state):
+        mine = CheckpointOwner.of(prepared.query, prepared.cells)
+        if not self._takes_none and (owner != mine or not has_state):
             with _writing(job):
-                CheckpointOwner.of(prepared.query, prepared.cells).write(self._files)
+                mine.write(self._files)
         start = Start(
             at=self._now(),
             run=str(self._query.runId),

@@ -52,6 +52,7 @@ from penstock.spark.cell_report import OBSERVED
 from penstock.spark.cell_work import CellWork
 from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.envelope import Envelope
+from penstock.spark.evolution import evolved
 from penstock.spark.explain import JoinDescription, described
 from penstock.spark.private_spark import watermark_delay
 from penstock.spark.pushdown import Pushdown, needs_clock, push_down, quote
@@ -79,6 +80,7 @@ def join(
     trigger: float | None = None,
     event_time: str | Mapping[str, str | None] | None = None,
     dropped: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> DataFrame:
     """The answer to ``query`` over ``frames``, by source.
@@ -111,8 +113,10 @@ def join(
     ``options`` are those of :class:`penstock.Engine`. ``state_folder`` has no
     effect any more: windows are in Spark's state store, with the checkpoint.
 
-    A query cannot be restarted from a checkpoint with other cells, rates or lateness, since tuples
-    would be looked for in the wrong cell: this fails in the first batch, with a message.
+    ``checkpoint`` is the folder that the query is going to be started with. Then cells, rates, hot
+    values and lateness may have changed since it ran last, and the SELECT list and predicates as
+    far as what is kept allows it: windows are laid out anew (:mod:`penstock.spark.evolution`).
+    Without it such a restart fails in the first batch, with a message.
     """
     if state_folder is not None:
         warnings.warn(f"state_folder {NO_FOLDER}", FutureWarning, stacklevel=2)
@@ -187,8 +191,11 @@ def join(
         at_once = _all_at_once(settings, keys)
         return described(grouped.applyInArrow(at_once, answer_schema(query.schema)[1]), description)
     fingerprint = _fingerprint(settings)
+    seeds = None
+    if checkpoint is not None:
+        seeds = evolved(spark, os.fspath(checkpoint), settings, keys, fingerprint)
     ordered = None if orders is None else CheckpointFiles.of(os.fspath(orders), spark)
-    work = CellWork(settings, keys, fingerprint, ordered, trigger, dropped)
+    work = CellWork(settings, keys, fingerprint, ordered, trigger, dropped, seeds)
     processor = CellProcessor(work)
     envelope = Envelope.of(query.schema, dropped)
     wrapped = grouped.transformWithStateInPandas(processor, envelope.wrapped, "Append", "None")

@@ -6,15 +6,17 @@ that names the file and the key.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.cells.placement import Placement, place
+from penstock.cells.placement import Placement
 from penstock.cells.rejected import CORRUPT
 from penstock.engine.engine import Engine
-from penstock.errors import CheckpointError, OptionError
+from penstock.errors import OptionError, PenstockError
 from penstock.job.job import Job
 from penstock.planning.limits import Limits
 from penstock.query.join_graph import JoinGraph
@@ -60,19 +62,10 @@ class PreparedJob:
                 rates=_rates(job),
                 hot=_hot(job),
                 orders=job.checkpoint,
+                checkpoint=job.checkpoint,
                 trigger=interval_of(job),
                 dropped=DROPPED if job.late or job.rejected else None,
                 **self.options,
-            )
-
-    def check_cells(self, before: int) -> None:
-        """:class:`CheckpointError` if a job that began with ``before`` cells had others."""
-        job = self.job
-        if place(self.query, before, _rates(job), _hot(job)).cells != self.placement.cells:
-            raise CheckpointError(
-                f'{job.file or job.name}: cells: found {self.cells}, expected {before} or "auto": '
-                f"{job.checkpoint} was begun with {before}; to change it, name another checkpoint "
-                "folder"
             )
 
 
@@ -104,7 +97,7 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
     owner = CheckpointOwner.read(CheckpointFiles.of(job.checkpoint, spark))
     if owner is not None:
         with blamed_on(f"{file}: checkpoint"):
-            owner.check(query, job.checkpoint)
+            owner.check(query, job.checkpoint, _before(owner, schemas, event_times))
     cells = job.cells if job.cells != "auto" or owner is None else owner.cells
     with blamed_on(file):
         placement = placement_of(query, spark, cells, _rates(job), _hot(job))
@@ -112,6 +105,16 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
         cells = int(str(spark.conf.get(PARTITIONS)))
     options = with_trigger_budget(options, job, placement.cells, lambda: parallelism(spark))
     return PreparedJob(job, query, frames, placement, plan, cells, options, tuple(warned))
+
+
+def _before(
+    owner: CheckpointOwner, schemas: Mapping[str, pa.Schema], event_times: Mapping[str, str | None]
+) -> JoinGraph | None:
+    """The query that a checkpoint was begun with, None if it does not fit the sources any more."""
+    try:
+        return parse(owner.query, schemas, event_times)
+    except PenstockError:
+        return None
 
 
 def _hot(job: Job) -> dict[str, tuple[Any, ...]] | None:
