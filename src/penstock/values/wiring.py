@@ -14,11 +14,11 @@ streams, …) is a residual, evaluated on columns as soon as its streams are tog
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from penstock.errors import InvariantBroken
 from penstock.kernels import probe
+from penstock.query.equality_classes import equality_classes
 from penstock.query.expression import Comparison, Expression, streams_of
 from penstock.query.join_graph import EquiPredicate, JoinGraph, Predicate
 from penstock.values.key_encoding import encoder_for
@@ -151,7 +151,7 @@ def wire(graph: JoinGraph) -> Wiring:
         else:
             residuals.append(predicate)
 
-    classes = _classes(pairs)
+    classes = tuple(tuple(members) for members in equality_classes(pairs))
     same: dict[str, list[tuple[int, int]]] = {}
     interners: dict[str, list[int | None]] = {s: [None] * len(e) for s, e in keys.items()}
     for number, members in enumerate(classes):
@@ -184,17 +184,3 @@ def _is_condition(expression: Expression) -> bool:
         and left != right
         and encoder_for(expression.left.type).ordered
     )
-
-
-def _classes(
-    pairs: Iterable[tuple[KeyColumn, KeyColumn]],
-) -> tuple[tuple[KeyColumn, ...], ...]:
-    """The transitive closure of ``pairs``, in the order of first mention."""
-    classes: list[list[KeyColumn]] = []
-    for pair in pairs:
-        touched = [c for c in classes if pair[0] in c or pair[1] in c]
-        merged = list(dict.fromkeys(m for c in [*touched, list(pair)] for m in c))
-        position = classes.index(touched[0]) if touched else len(classes)
-        classes = [c for c in classes if c not in touched]
-        classes.insert(position, merged)
-    return tuple(tuple(members) for members in classes)
