@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+import penstock.cli.run.run_job as run_module
 import penstock.spark
+from penstock.cli.run.spark_start import SparkLog
 from penstock.job.redaction import forget_secrets
 
 
@@ -28,3 +32,18 @@ def no_secrets() -> Iterator[None]:
     """What one test notes as secret is not so in the next."""
     yield
     forget_secrets()
+
+
+@pytest.fixture
+def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """Commands take the session of the tests."""
+
+    @contextmanager
+    def started(*_: object) -> Iterator[tuple[Any, SparkLog]]:
+        log = SparkLog()
+        yield spark, log
+        log.close()
+        log.path.unlink(missing_ok=True)
+
+    monkeypatch.setattr(run_module, "started_spark", started)
+    return spark

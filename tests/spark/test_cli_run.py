@@ -7,42 +7,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from job_case import QUERY, JobCase
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-import penstock.cli.run.run_job as run_module
 from penstock.cli import main as cli
 from penstock.cli.explain import explained
 from penstock.cli.run.run_job import FAILED, USER_ERROR, run_job
-from penstock.cli.run.spark_start import SparkLog
 from penstock.spark.prepared_job import prepare
 from penstock.telemetry import Batch, Restart, Stop
 
 pytestmark = pytest.mark.xdist_group("spark")
 
 KINDS = dict.fromkeys("ABC", "parquet")
-
-
-@pytest.fixture
-def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
-    """Commands take the session of the tests."""
-
-    @contextmanager
-    def started(*_: object) -> Iterator[tuple[Any, SparkLog]]:
-        log = SparkLog()
-        yield spark, log
-        log.close()
-        log.path.unlink(missing_ok=True)
-
-    monkeypatch.setattr(run_module, "started_spark", started)
-    return spark
 
 
 def delivered(case: JobCase, seed: int = 1) -> JobCase:
