@@ -13,7 +13,17 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from penstock.cli import attack, calibrate, completion, experiment, explain, init, ui, warm_up
+from penstock.cli import (
+    attack,
+    calibrate,
+    completion,
+    experiment,
+    explain,
+    fuzz,
+    init,
+    ui,
+    warm_up,
+)
 from penstock.cli.bench import command as bench
 from penstock.cli.demo import command as demo
 from penstock.cli.doctor import command as doctor
@@ -63,6 +73,7 @@ def parser() -> argparse.ArgumentParser:
         calibrate,
         experiment,
         attack,
+        fuzz,
         warm_up,
         completion,
     ):

@@ -212,6 +212,8 @@ class Engine:
         self._owed_results: Composites | None = None
         """Made between pushes, to leave with the next one."""
         self._overload = self._overload_control()
+        self._has_begun = False
+        """Whether the overload policy has begun with the push at hand."""
         self._whole = None
         """Makes plain pushes, where nothing is rationed and there is one time line and one tree."""
         self._never_whole = self._why_never_whole()
@@ -230,7 +232,7 @@ class Engine:
             return "ROWS windows"
         if len(self._trees) > 1:
             return "EXCEPT"
-        return "" if self._overload is None else "a budget or FRESHNESS"
+        return ""
 
     def _overload_control(self) -> OverloadControl | None:
         """Who sees to budget and freshness; None where nothing can be short or stale."""
@@ -416,11 +418,12 @@ class Engine:
         began = Stopwatch.clock()
         if self._overload is not None:
             self._overload.start(seconds, again)
+            self._has_begun = False
         whole = self._whole
         why = self._never_whole
         if whole is not None:
             try:
-                made = self._push_whole(whole, batches, watermark, newest or _NOTHING_SEEN)
+                made = self._push_whole(whole, batches, watermark, newest or _NOTHING_SEEN, probes)
             finally:
                 whole.forget()
             if isinstance(made, str):
@@ -491,6 +494,7 @@ class Engine:
             self._finished = True
             return empty_table(self.schema)
         nothing = Batches({}, {}, {}, {}, {}, 0)
+        self._has_begun = False
         end = Clock(now=END, watermark=END, strict=self._strict)
         table = self._process(nothing, end, self._newest, self._clock.now, math.inf)
         self._finished = True
@@ -866,9 +870,10 @@ class Engine:
             for block in self._leaves
         ]
         control = self._overload
-        if control is not None:
-            coming = {alias: each.births for alias, each in arrivals[0].items()}
-            control.begin(coming, self._clock.now, now, probes)
+        if control is not None and not self._has_begun:
+            rows = {alias: len(each) for alias, each in arrivals[0].items()}
+            first = min([int(e.births[0]) for e in arrivals[0].values() if len(e)], default=START)
+            control.begin(rows, first, self._clock.now, now, probes)
         marks = [tree.marks() for tree in self._trees]
         try:
             results = [
@@ -899,9 +904,9 @@ class Engine:
             len(taken.rows[name]) for name in self._timed if name in taken.rows
         )
         self._counters.count(taken, len(table))
-        rows = sum(map(len, taken.rows.values()))
-        self._conclude(clock, newest, min(births, default=START), rows)
-        if rows == 0 or self._is_time_to_let_go:
+        count = sum(map(len, taken.rows.values()))
+        self._conclude(clock, newest, min(births, default=START), count)
+        if count == 0 or self._is_time_to_let_go:
             self._let_go_if_it_can()
         return table
 
@@ -911,6 +916,7 @@ class Engine:
         batches: Mapping[str, Any],
         watermark: int | None,
         told: Mapping[str, int],
+        probes: float | None,
     ) -> pa.Table | str:
         """The same for plain batches, in few calls; why not, if this push is not for it.
 
@@ -929,13 +935,20 @@ class Engine:
             if instant > newest.get(source, START):
                 newest[source] = instant
         clock = self._advanced(newest, None, watermark)
+        control = self._overload
+        if control is not None:
+            control.begin(whole.counts(), whole.first, self._clock.now, clock.now, probes)
+            self._has_begun = True
+            if not control.is_idle:
+                return "probes that are limited or owed"
         passed = self._passed
         compiled = whole.get_ready(tree, clock.watermark, passed)
         if compiled is None:
             return whole.why_not
         marks = tree.marks()
         try:
-            table = whole.join(tree, compiled, self._output, clock)
+            after = None if control is None else control.after_joins
+            table = whole.join(tree, compiled, self._output, clock, after)
             HELD.give()
         except BaseException:
             if compiled.is_torn or tree.is_torn:  # It may be written anew in the middle.
@@ -946,6 +959,8 @@ class Engine:
         self._broken = True
         self._output.commit(clock.watermark)
         tree.commit()
+        if control is not None:
+            control.commit(self._clock.now)
         self._started = self._started or whole.has_rows
         self._latest = whole.rows
         self._counters.count_rows(whole.seen, table.num_rows)

@@ -152,14 +152,14 @@ class _Run:
     def fill(self, rows: int) -> None:
         """Push so many rows, in large pushes."""
         for push in self._next(FILLING, -(-rows // FILLING)):
-            self._push(push)
+            self.engine.push(push, *self._told(push))
 
     def block(self, batch: int) -> float:
         """CPU seconds of a push, in the mean over a block of pushes of ``batch`` rows."""
-        pushes = self._next(batch, _PUSHES[batch])
+        pushes = [(push, self._told(push)) for push in self._next(batch, _PUSHES[batch])]
         begin = time.process_time()
-        for push in pushes:
-            self._push(push)
+        for push, told in pushes:
+            self.engine.push(push, *told)
         return (time.process_time() - begin) / len(pushes)
 
     def _next(self, batch: int, count: int) -> list[Tables]:
@@ -170,14 +170,14 @@ class _Run:
         self._place = end
         return pushes
 
-    def _push(self, push: Tables) -> None:
+    def _told(self, push: Tables) -> tuple[Any, ...]:
+        """What the host says about time with a push: watermark and newest event times."""
         if not self.form.is_hosted:
-            self.engine.push(push)
-            return
+            return ()
         for name, table in push.items():
             self._newest[name] = table.column(1)[len(table) - 1].as_py()
         mark = min(self._newest.values()) if len(self._newest) == len(self._tables) else None
-        self.engine.push(push, watermark=mark, newest=self._newest)
+        return mark, dict(self._newest)
 
     def ways(self) -> str:
         """Which way pushes went."""

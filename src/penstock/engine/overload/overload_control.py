@@ -151,17 +151,17 @@ class OverloadControl:
         self._again = again
 
     def begin(
-        self, births: Mapping[str, Int64s], before: int, now: int, given: float | None
+        self, rows: Mapping[str, int], first: int, before: int, now: int, given: float | None
     ) -> None:
-        """A push takes time on from ``before`` to ``now`` and brings rows with these births.
+        """A push takes time on from ``before`` to ``now`` and brings so many ``rows`` of each
+        stream, the first of them born at ``first``.
 
         ``given`` are the probes that the host allows.
         """
         if before == START:
-            before = min((int(each[0]) for each in births.values() if len(each)), default=START)
+            before = first
         elapsed = now - before if before != START else 0
         self._seconds = max(0.0, elapsed / self._second) or 1.0
-        rows = {stream: len(each) for stream, each in births.items()}
         count = sum(rows.values())
         self._now = now
         self._staged = dict(self._totals)
@@ -210,6 +210,12 @@ class OverloadControl:
             held = sum(len(leaf.rows) for leaf in self._tree.leaves.values())
             if held * sum(self.budget.cost.costs) > _ROOM * self.budget.seconds_left:
                 self._thinned += self._tree.give_up_missing()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the push that has begun is made as if there were no limits."""
+        rationing = self._tree.rationing
+        return self._left is None and (rationing is None or not rationing.is_limiting)
 
     @property
     def slice_rows(self) -> int | None:

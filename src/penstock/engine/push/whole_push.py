@@ -17,7 +17,7 @@ step by step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from penstock.engine.output.output import Output
 from penstock.engine.push.intake import FARTHEST, Batches, Intake, Layout, Source, as_batch
 from penstock.engine.state.arrival import SLICE, Arrival
 from penstock.engine.state.clock import START, Clock
+from penstock.engine.state.composites import Composites
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.payload import ChunkColumn
 from penstock.engine.state.rows import HashIndex, Rows
@@ -53,6 +54,7 @@ from penstock.kernels.arrow_struct import (
 from penstock.kernels.whole_push import ARRIVAL, IS_ARRANGED, KEPT, SPACE
 
 Int64s = NDArray[np.int64]
+Control = Callable[[Composites], Composites]
 
 _SPARE_NUMBERS = 1 << 20
 """Numbers of working space that are kept for the next push: 8 MiB."""
@@ -491,10 +493,24 @@ class WholePush:
             self._written = _Written(compiled, self._slots, self._tables)
         self._arrivals.table, self._arrivals.filled = self._written.table, self._written.indexes
 
+    def counts(self) -> dict[str, int]:
+        """Rows that come to each window, at most."""
+        counts = {}
+        for slot, count, _ in self._coming:
+            chosen = self._tables.facts.item(slot.place, CHOSEN)
+            for reader in slot.readers:
+                counts[reader.alias] = count if chosen < 0 else chosen
+        return counts
+
     def join(
-        self, tree: JoinTree, compiled: CompiledPush, output: Output, clock: Clock
+        self,
+        tree: JoinTree,
+        compiled: CompiledPush,
+        output: Output,
+        clock: Clock,
+        control: Control | None,
     ) -> pa.Table:
-        """What leaves, of the results of the rows."""
+        """What leaves, of the results of the rows that ``control`` lets pass."""
         if tree.missing:  # What they will ask for is completed when they are there.
             heads = {
                 reader.alias: reader.leaf.rows.head
@@ -508,15 +524,21 @@ class WholePush:
                 for alias, head in heads.items()
                 if tree.leaves[alias].rows.head > head
             }
-            return output.stage([tree.run_compiled(compiled, news, output.keeps)], clock)
+            results = tree.run_compiled(compiled, news, output.keeps)
+            return output.stage([results if control is None else control(results)], clock)
         self._arrivals.answer = output.plainly
         tree.run_whole(compiled, self._arrivals, self.rows)
         if self._chunked:
             self._put_chunks()
+        if control is not None:
+            found = tree.found(compiled, output.keeps)
+            results = control(found)
+            if results is not found:
+                return output.stage([results], clock)
         filled = compiled.answered()
         if filled:
             return output.stage((), clock, filled)
-        return output.stage([tree.found(compiled, output.keeps)], clock)
+        return output.stage([found if control else tree.found(compiled, output.keeps)], clock)
 
     def _put_chunks(self) -> None:
         """Keep what lies in no ring, of the rows that have just been taken in."""

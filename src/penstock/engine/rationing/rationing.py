@@ -73,6 +73,11 @@ class Rationing:
 
     # -- a push ------------------------------------------------------------------------------
 
+    @property
+    def is_limiting(self) -> bool:
+        """Whether not every row probes as soon as it is there, or old rows do."""
+        return self._shares is not None or self._paying is not None or bool(self.debt)
+
     def begin(self, shares: Mapping[StreamSet, float] | None, seed: Sequence[int]) -> None:
         """Let these shares of the rows of each input probe; None for all rows."""
         self.tally = Tally()

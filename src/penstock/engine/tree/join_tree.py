@@ -643,7 +643,9 @@ class JoinTree:
 
     def in_one_call(self) -> CompiledPush | None:
         """What can work off the slice at hand in one call, if the tree is fit for it."""
-        if not self._compiles or self.rationing is not None or self._askers is None:
+        if not self._compiles or self._askers is None:
+            return None
+        if self.rationing is not None and self.rationing.is_limiting:
             return None
         if self._compiled is not None and not self._compiled.is_current:
             self._forget_compiled()
@@ -656,8 +658,8 @@ class JoinTree:
     @property
     def why_not_in_one_call(self) -> str:
         """Why :meth:`in_one_call` has nothing to offer."""
-        if self.rationing is not None:
-            return "probes that may be limited"
+        if self.rationing is not None and self.rationing.is_limiting:
+            return "probes that are limited or owed"
         if self._askers is None:
             return "a state that is incomplete after a change of plan"
         if self._top is None:

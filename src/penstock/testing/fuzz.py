@@ -1,0 +1,258 @@
+"""Compiled against reference against oracle, with everything switched on at random.
+
+A case is a random query with random rows and pushes (:func:`penstock.testing.generators.generate`)
+and a random way to run it: plan, feedback, a budget that is never short, a host's clock; between
+pushes changes of plan, restarts from a checkpoint, and pushes that fail at their end and are made
+again. Two engines go through the same: one whose pushes are compiled wherever they can be, and one
+that goes step by step. Each must give the oracle's answer in every push, and both must count the
+same rows as late. Two cases of three have only what is mostly compiled.
+
+Small cases let faults through that show only when rings wrap, grow and are packed. So some cases
+are large: thousands of rows per stream, which a brute-force oracle cannot do; there the two engines
+are compared with each other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import penstock
+from penstock.query.window import Unbounded
+from penstock.testing.case import Case
+from penstock.testing.compare import assert_same_rows, difference, rows_of
+from penstock.testing.generators import generate
+from penstock.testing.knobs import FEATURES, Knobs
+from penstock.testing.oracle import Oracle
+from penstock.testing.random_plan import random_plan
+
+COMPILED = FEATURES - {"rows", "partition", "theta", "or", "three", "cross", "except"}
+"""What is no reason for a query to go the reference way."""
+LARGE_ROWS = 6_000
+"""Rows per stream of a large case."""
+_STRATEGIES = ("jisc", "moving-state", "parallel-track")
+
+
+class Sabotage(Exception):  # noqa: N818 - what happened
+    """A push that was made to fail."""
+
+
+def fuzz(cases: int, seed: int = 0, large_every: int = 50) -> Iterator[tuple[int, dict[str, int]]]:
+    """Run ``cases`` from ``seed`` on; of each, its seed and how many pushes went which way.
+
+    Every ``large_every``-th case is large. AssertionError tells the seed of a case that differs.
+    """
+    for each in range(seed, seed + cases):
+        is_large = large_every > 0 and each % large_every == large_every - 1
+        yield each, fuzz_large(each) if is_large else fuzz_case(each)
+
+
+def fuzz_case(seed: int) -> dict[str, int]:
+    """Run one small case; how many pushes of the first engine went which way."""
+    chance = random.Random(seed)
+    case = generate(seed, Knobs() if seed % 3 == 0 else Knobs(COMPILED, streams=(2, 4)))
+    graph = case.graph()
+    oracle = Oracle(graph, case.lateness)
+    options = _options(chance, by_rows=graph.by_rows)
+    runs = [
+        _Run(penstock.Engine(graph, case.plan, lateness=case.lateness, execution=way, **options))
+        for way in ("auto", "reference")
+    ]
+    for number, batches in enumerate(case.pushes):
+        expected = oracle.push(batches, case.watermark(number))
+        do = _between(chance, graph)
+        for run in runs:
+            run.do(do, batches)
+            answer = run.engine.push(batches, case.watermark(number), run.told(chance.random()))
+            context = f"seed {seed}, {run}, push {number}, {options}\n{case}"
+            assert_same_rows(answer, expected, graph, instants=oracle.instants, context=context)
+            sources = run.engine.metrics()["sources"]
+            late = {name: each["late"] for name, each in sources.items()}
+            assert late == oracle.late, context
+    expected = oracle.finish()
+    for run in runs:
+        context = f"seed {seed}, {run}, finish, {options}\n{case}"
+        answer = run.engine.finish()
+        assert_same_rows(answer, expected, graph, instants=oracle.instants, context=context)
+    return runs[0].ways()
+
+
+def fuzz_large(seed: int) -> dict[str, int]:
+    """Run one large case on both engines."""
+    chance = random.Random(seed)
+    case = _large_case(chance)
+    graph = case.graph()
+    options = _options(chance, by_rows=graph.by_rows)
+    runs = [
+        _Run(penstock.Engine(graph, case.plan, lateness=case.lateness, execution=way, **options))
+        for way in ("auto", "reference")
+    ]
+    for number, batches in enumerate(case.pushes):
+        do = _between(chance, graph)
+        answers = []
+        for run in runs:
+            run.do(do, batches)
+            answers.append(rows_of(run.engine.push(batches)))
+        found = difference(answers[0], answers[1])
+        context = f"seed {seed} (large), push {number}, {options}\n{case.text}\n{case.plan}"
+        assert found is None, f"{context}\n{found}"
+    late = [run.engine.metrics()["late"] for run in runs]
+    assert late[0] == late[1], f"seed {seed} (large): late {late}"
+    return runs[0].ways()
+
+
+class _Run:
+    """An engine, and what was done to it."""
+
+    def __init__(self, engine: penstock.Engine) -> None:
+        self.engine = engine
+        self._done: list[str] = []
+
+    def __str__(self) -> str:
+        return f"{self.engine.options.execution} after {', '.join(self._done) or 'nothing'}"
+
+    def do(self, what: list[tuple[str, Any]], batches: Any) -> None:
+        """Do to the engine what was drawn, before the push of ``batches``."""
+        for name, value in what:
+            self._done.append(name)
+            if name == "restart":
+                blob = self.engine.checkpoint()
+                self.engine = penstock.Engine.restore(self.engine.query, blob, plan=value)
+            elif name == "fail":
+                self._fail(batches)
+            else:
+                self.engine.migrate(value, strategy=name)
+
+    def _fail(self, batches: Any) -> None:
+        """Let a push of ``batches`` fail when its answer is made."""
+        output = self.engine._output
+
+        def stage(*arguments: Any) -> Any:
+            type(output).stage(output, *arguments)
+            raise Sabotage
+
+        vars(output)["stage"] = stage
+        try:
+            self.engine.push(batches)
+        except Sabotage:
+            pass
+        finally:
+            del vars(output)["stage"]
+        assert self.engine.metrics() is not None
+
+    def told(self, draw: float) -> dict[str, int] | None:
+        """Now and then, what a host knows of the newest event times: what the engine knows."""
+        return self.engine.newest if draw < 0.3 and not self.engine.query.by_rows else None
+
+    def ways(self) -> dict[str, int]:
+        """Pushes by the way they went."""
+        execution = self.engine.metrics()["execution"]
+        return {"compiled": execution["compiled"], **execution["reasons"]}
+
+
+def _options(chance: random.Random, by_rows: bool) -> dict[str, Any]:
+    feedback = chance.choice(
+        [
+            "off",
+            "jit",
+            "bloom",
+            penstock.Feedback(adaptive=False),
+            penstock.Feedback(adaptive=False, detection="bloom"),
+            penstock.Feedback(adaptive=False, level=1),
+        ]
+    )
+    limits = chance.choice([None, None, penstock.Limits(cpu=1.0), penstock.Limits(probes=1e15)])
+    overload = "exact"
+    if limits is not None and limits.probes is not None:
+        overload = chance.choice(["exact", "shed", "defer"])
+    join = "nested-loops" if chance.random() < 0.1 else "hash"
+    return {"feedback": feedback, "limits": limits, "overload": overload, "join": join}
+
+
+def _between(chance: random.Random, graph: Any) -> list[tuple[str, Any]]:
+    """What is done to an engine before a push."""
+    what: list[tuple[str, Any]] = []
+    if chance.random() < 0.15:
+        endless = any(isinstance(s.window, Unbounded) for b in graph.blocks for s in b.streams)
+        strategies = [s for s in _STRATEGIES if not (endless and s == "parallel-track")]
+        what.append((chance.choice(strategies), random_plan(chance, list(graph.aliases))))
+    if chance.random() < 0.1:
+        plan = random_plan(chance, list(graph.aliases)) if chance.random() < 0.5 else None
+        what.append(("restart", plan))
+    if chance.random() < 0.15:
+        what.append(("fail", None))
+    return what
+
+
+def _large_case(chance: random.Random) -> Case:
+    """A chain, star or triangle of three or four streams with thousands of rows each."""
+    streams = "ABCD"[: chance.randint(2, 4)]
+    kinds = [pa.int64(), pa.int64(), pa.string(), pa.int32(), pa.float64()]
+    kind = chance.choice(kinds)
+    schema = pa.schema(
+        [("id", pa.int64()), ("ts", pa.int64()), ("k", kind), ("j", pa.int64()), ("s", pa.string())]
+    )
+    rows = chance.randint(LARGE_ROWS // 2, LARGE_ROWS)
+    links = [f"{a}.k = {b}.k" for a, b in itertools.pairwise(streams)]
+    links += [f"{streams[0]}.j = {streams[-1]}.j"] if chance.random() < 0.5 else []
+    if chance.random() < 0.3:
+        links.append(f"{streams[0]}.id + {streams[-1]}.id > 100")
+    if chance.random() < 0.3:
+        links.append(f"{streams[0]}.j <> {streams[-1]}.j")
+    if chance.random() < 0.3:
+        links.append(f"{streams[0]}.j < 40")
+    payload = ", ".join(f"{s}.{chance.choice(['id', 's', 'j'])} AS {s.lower()}" for s in streams)
+    select = chance.choice([payload, payload, "COUNT(*) AS n", f"DSTREAM {payload}"])
+    kind_of_window = chance.choice(["RANGE"] * 6 + ["ROWS"])
+    windows = [chance.randint(rows // 8, rows // 2) for _ in streams]
+    unit = "MILLISECONDS" if kind_of_window == "RANGE" else ""
+    sources = ", ".join(
+        f"{s} [{kind_of_window} {w} {unit}]" for s, w in zip(streams, windows, strict=True)
+    )
+    text = f"SELECT {select} FROM {sources} WHERE {' AND '.join(links)}"
+    lateness = chance.choice([None, 0, 50, 500])
+    pushes = _large_pushes(chance, streams, schema, rows, lateness or 0)
+    plan = random_plan(chance, list(streams))
+    return Case(text, dict.fromkeys(streams, schema), "ts", pushes, plan, lateness)
+
+
+def _large_pushes(
+    chance: random.Random, streams: str, schema: pa.Schema, rows: int, lateness: int
+) -> list[dict[str, pa.Table]]:
+    random_rows = np.random.default_rng(chance.randrange(1 << 30))
+    domain = rows // chance.choice([2, 4, 8])
+    tables = {}
+    nulls = chance.choice([0.0, 0.0, 0.05])
+    for stream in streams:
+        times = np.arange(rows, dtype=np.int64)
+        if chance.random() < 0.5:
+            times = np.maximum(0, times - random_rows.integers(0, lateness + 20, rows))
+        keys = random_rows.integers(0, domain, rows)
+        if chance.random() < 0.3:
+            keys[random_rows.random(rows) < 0.5] += 1 << 40
+        if pa.types.is_int32(schema.field("k").type):
+            keys %= 1 << 30
+        column = pa.array(keys, mask=random_rows.random(rows) < nulls)
+        tables[stream] = pa.Table.from_arrays(
+            [
+                pa.array(np.arange(rows)),
+                pa.array(times, mask=random_rows.random(rows) < nulls / 10),
+                column.cast(schema.field("k").type),
+                pa.array(random_rows.integers(0, 50, rows)),
+                pa.array(keys % 100, mask=random_rows.random(rows) < nulls).cast(pa.string()),
+            ],
+            schema=schema,
+        )
+    pushes = []
+    start = 0
+    largest = chance.choice([50, 200, 800])
+    while start < rows:
+        count = chance.randint(1, largest)
+        pushes.append({name: table.slice(start, count) for name, table in tables.items()})
+        start += count
+    return pushes
