@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import queue
 from typing import Any
 
+import pytest
 from rich.console import Console
 
-from penstock.cli.live_page import LivePage
+from penstock.cli.live_page import LivePage, opened_page
 from penstock.cli.run.progress import Progress
 from penstock.cli.run.run_job import _Shown, _watch
 from penstock.cli.run.view import LineView
+from penstock.errors import PlanError
 from penstock.telemetry import Event, Order, PlanDecision, Start, Stop
 from penstock.ui.hub import Command, Hub
 from penstock.ui.model import Seen
@@ -75,3 +78,19 @@ def test_an_order_goes_to_the_run_and_comes_back_as_a_decision() -> None:
     assert "pin ((A X) B): refused: no such stream" in said.getvalue()
     assert progress.changes == 1
     assert progress.end is not None
+
+
+def test_a_command_is_checked_before_it_is_sent() -> None:
+    options = argparse.Namespace(ui=True, ui_host="127.0.0.1", ui_port=0)
+    with opened_page(options, Console(file=io.StringIO())) as page:
+        assert page is not None
+
+        def check(command: Command) -> None:
+            if "X" in command["plan"]:
+                raise PlanError("unknown stream X")
+
+        page.check = check
+        with pytest.raises(PlanError, match="unknown stream X"):
+            page.server.hub.send({"command": "pin", "plan": "((A X) B)"})
+        page.server.hub.send({"command": "pin", "plan": AFTER})
+        assert page.commands() == [{"command": "pin", "plan": AFTER}]

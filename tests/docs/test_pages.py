@@ -25,6 +25,7 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 ELSEWHERE = {
+    "how-to/join-dataframes.md": "tests/spark/test_pages_on_spark.py",
     "how-to/run-a-job.md": "tests/spark/test_examples.py, after the example has run",
     "reference/events.md": "tests/spark/test_examples.py, after the example has run",
     "explanation/jit.md": "tests/experiments/test_jit_walkthrough.py",

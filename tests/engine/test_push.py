@@ -271,3 +271,15 @@ def test_static_relations_come_first() -> None:
             running.push({"D": d})
         running.push({"D": d.slice(0, 0)})
         assert running.push({"A": a((99_999, 2, 7))}).num_rows == 1
+
+
+def test_what_a_shell_shows_of_an_engine_and_a_query() -> None:
+    running = engine(plan="(A B)")
+    running.push({"A": a((1_000, 1, 7))})
+    assert repr(running) == "<Engine (A B) over A, B: 1 rows taken in>"
+    assert not [name for name in dir(running) if name.startswith("_")]
+    assert {"push", "explain", "metrics", "migrate", "plan"} <= set(dir(running))
+    shown = repr(running.query)
+    assert shown.startswith("<JoinGraph SELECT A.id AS a, B.id AS b, A.name AS name FROM A [RANGE")
+    assert "\n" not in shown
+    assert len(shown) < 200

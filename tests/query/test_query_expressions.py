@@ -256,3 +256,9 @@ def test_constants_are_plain_python_values() -> None:
     (item,) = accept("SELECT 5 AS five FROM A [NOW]").select
     assert isinstance(item.expression, Constant)
     assert item.expression.value == 5
+
+
+def test_a_function_that_is_only_a_little_like_another_gets_no_hint() -> None:
+    assert refuse("SELECT CUONT(s) AS value FROM A [NOW]").hint == "did you mean COUNT?"
+    assert refuse("SELECT CONVERT_TO(s) AS value FROM A [NOW]").hint is None
+    assert refuse("SELECT CORR(s) AS value FROM A [NOW]").hint is None

@@ -58,6 +58,35 @@ def test_a_mistake_names_the_file_and_the_key(
         assert "\n" not in told or "plan" in new
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('sink]\nformat = "', 'sink]\nformat = "my.own.', 'format: found "my.own.parquet", which '),
+        ("[sink]", '[sink]\npartition_by = ["y"]', 'partition_by: found "y", expected one '),
+        ("[sink]", '[sink]\nencode = "json"\nkey = "y"', 'key: found "y", expected one of '),
+    ],
+    ids=["format", "partition_by", "key"],
+)
+def test_explain_finds_what_is_wrong_with_the_sink(
+    spark: SparkSession, tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    case = JobCase(tmp_path, spark).write(KINDS)
+    prepare(case.job(), spark).check()
+    text = case.file.read_text()
+    assert old in text
+    case.file.write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError) as refused:
+        prepare(case.job(), spark).check()
+    assert str(refused.value).startswith(f"{case.file}: sink: {message}")
+
+
+def test_a_pin_is_checked_when_it_is_given(spark: SparkSession, tmp_path: Path) -> None:
+    run = JobRun(prepare(JobCase(tmp_path, spark).write(KINDS).job(), spark))
+    assert run.check_order({"command": "pin", "plan": "((A C) B)"}) == ("pin", "((A C) B)")
+    with pytest.raises(PenstockError, match="X"):
+        run.check_order({"command": "pin", "plan": "((A X) B)"})
+
+
 def test_an_unreadable_query_has_a_caret(spark: SparkSession, tmp_path: Path) -> None:
     case = JobCase(tmp_path, spark).write(KINDS, query=QUERY.replace("A.x = B.x", "A.x == = B.x"))
     with pytest.raises(QueryError) as refused:

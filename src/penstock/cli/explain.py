@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
         with sign_of_life(console, "opening the sources"):
             prepared = prepare(job, spark)
-            prepared.results()
+            prepared.check()
     from penstock.explain.planned import compared, planned
 
     problem, assumed = problem_of(prepared, statistics)

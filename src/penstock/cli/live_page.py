@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,8 @@ class LivePage:
         self.server = server
         self._hub = hub
         self._commands = commands
+        self.check: Callable[[Command], object] | None = None
+        """Raises what is wrong with a command, before it is said to be sent."""
 
     def show(self, events: Sequence[Event]) -> None:
         """Show events of the run."""
@@ -82,7 +84,11 @@ def opened_page(options: argparse.Namespace, console: Console) -> Iterator[LiveP
 
     commands: queue.Queue[Command] = queue.Queue(_COMMANDS_WAITING)
 
+    page: LivePage
+
     def send(command: Command) -> None:
+        if page.check is not None:
+            page.check(command)
         try:
             commands.put_nowait(command)
         except queue.Full:
@@ -96,7 +102,8 @@ def opened_page(options: argparse.Namespace, console: Console) -> Iterator[LiveP
     hub = Hub(send)
     with PageServer(hub, options.ui_host, options.ui_port) as server:
         console.print(f"page: {server.address}", soft_wrap=True, highlight=False)
-        yield LivePage(hub, server, commands)
+        page = LivePage(hub, server, commands)
+        yield page
 
 
 def wait_for_ctrl_c() -> None:

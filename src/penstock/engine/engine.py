@@ -332,6 +332,15 @@ class Engine:
             self._overload is not None and self._overload.owes
         )
 
+    def __repr__(self) -> str:
+        """Plan, streams and what was taken in so far."""
+        sources = ", ".join(self.query.sources)
+        return f"<Engine {self.plan} over {sources}: {self.rows:,} rows taken in>"
+
+    def __dir__(self) -> list[str]:
+        """Public names: completion in a shell offers what is meant to be used."""
+        return [name for name in super().__dir__() if not name.startswith("_")]
+
     @property
     def newest(self) -> dict[str, int]:
         """The newest event time of each source that has been seen, in ticks."""

@@ -8,6 +8,7 @@ is a plain :class:`Predicate`, checked as soon as its streams are together.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +23,9 @@ TimeUnit = Literal["ms", "us", "ns"]
 
 ARRIVAL = "arrival"
 """The optional column that orders the rows of a push in a query with ROWS windows."""
+
+_SHOWN = 160
+"""Characters of a query's text in its ``repr``."""
 
 TICKS_PER_MILLISECOND: dict[TimeUnit, int] = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
@@ -91,7 +95,7 @@ class SelectItem:
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class JoinGraph:
     """A query: what ``penstock.parse`` returns."""
 
@@ -107,6 +111,10 @@ class JoinGraph:
     """The blocks after EXCEPT, in order; their ``minus`` is empty."""
     time_unit: TimeUnit = "ms"
     """One tick of the time line: the finest unit among all event-time columns, at least ms."""
+
+    def __repr__(self) -> str:
+        """The text of the query in one line, shortened."""
+        return f"<JoinGraph {textwrap.shorten(self.text, _SHOWN, placeholder=' …')}>"
 
     @property
     def by_rows(self) -> bool:

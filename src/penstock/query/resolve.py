@@ -69,6 +69,10 @@ def has_aggregate(node: exp.Expr) -> bool:
     return any(is_aggregate(call) for call in node.find_all(exp.Anonymous))
 
 
+_SAME_FUNCTION = 0.8
+"""How like a function a name has to be to be taken for it: CONCAT is not COUNT, and CUONT is."""
+
+
 class Resolver:
     """Expressions over the columns of a block."""
 
@@ -176,7 +180,7 @@ class Resolver:
             raise self.scope.error(
                 f"unknown function {node.this}; functions are {listed(known)}",
                 (start, int(node.meta["name_end"]) + 1),
-                suggestion(name, known),
+                suggestion(name, known, _SAME_FUNCTION),
             )
         for argument in node.expressions:
             if isinstance(argument, exp.Star):

@@ -37,16 +37,19 @@ def listed(names: Iterable[str]) -> str:
     return shown + (f", … ({len(names)} in all)" if len(names) > _MOST_LISTED else "")
 
 
-def resembling(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that ``name`` is most likely a misspelling of."""
+def resembling(name: str, candidates: Iterable[str], least: float = 0.6) -> str | None:
+    """The candidate that ``name`` is most likely a misspelling of.
+
+    ``least`` is how like it has to be, from 0 to 1.
+    """
     by_lower = {candidate.lower(): candidate for candidate in candidates}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=least)
     return by_lower[close[0]] if close else None
 
 
-def suggestion(name: str, candidates: Iterable[str]) -> str | None:
+def suggestion(name: str, candidates: Iterable[str], least: float = 0.6) -> str | None:
     """A hint that names the candidate nearest to ``name``, if one is near."""
-    near = resembling(name, candidates)
+    near = resembling(name, candidates, least)
     return f"did you mean {near}?" if near else None
 
 

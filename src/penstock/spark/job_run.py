@@ -32,7 +32,7 @@ from penstock.job.redaction import redacted
 from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.checkpoint_owner import CheckpointOwner, last_batch
 from penstock.spark.listener import ProgressListener, batch_event, plan_decisions
-from penstock.spark.plan_orders import ORDERS, PlanOrders, checked_order
+from penstock.spark.plan_orders import ORDERS, OrderKind, PlanOrders, checked_order
 from penstock.spark.prepared_job import PreparedJob
 from penstock.spark.session import PARTITIONS
 from penstock.spark.sinks import start_sink
@@ -170,6 +170,12 @@ class JobRun:
         self._stop_reason = self._stop_reason or reason
         self._stop_at_once = self._stop_at_once or at_once
 
+    def check_order(self, command: Mapping[str, str]) -> tuple[OrderKind, str]:
+        """The order in ``command``; :class:`PenstockError` if nobody can obey it."""
+        if self._takes_none:
+            raise OptionError(self._takes_none)
+        return checked_order(command, self.prepared.query)
+
     def order(self, command: Mapping[str, str]) -> Event:
         """Hand on what somebody wants of the plan, such as ``{"command": "pin", "plan": …}``.
 
@@ -177,9 +183,7 @@ class JobRun:
         """
         at, run, what = self._now(), str(self._running().runId), str(command.get("command"))
         try:
-            if self._takes_none:
-                raise OptionError(self._takes_none)
-            order, plan = checked_order(command, self.prepared.query)
+            order, plan = self.check_order(command)
             orders = self._orders.with_order(order, plan, self._clock())
             with _writing(self.prepared.job):
                 orders.write(self._files)

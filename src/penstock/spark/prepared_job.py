@@ -27,6 +27,7 @@ from penstock.spark.checkpoint_owner import CheckpointOwner
 from penstock.spark.join import join, placement_of
 from penstock.spark.session import PARTITIONS, parallelism
 from penstock.spark.side_sinks import DROPPED
+from penstock.spark.sinks import check_sink
 from penstock.spark.sources import read_source
 from penstock.spark.spark_mistake import blamed_on
 from penstock.spark.told_warnings import collected_warnings
@@ -67,6 +68,15 @@ class PreparedJob:
                 dropped=DROPPED if job.late or job.rejected else None,
                 **self.options,
             )
+
+    def check(self) -> None:
+        """Find what is wrong with the join or the sinks, without starting any."""
+        job, results = self.job, self.results()
+        for name, sink in {"sink": job.sink, "late": job.late, "rejected": job.rejected}.items():
+            if sink is not None:
+                with blamed_on(f"{job.file or job.name}: {name}"):
+                    columns = results if name == "sink" else None
+                    check_sink(sink, results.sparkSession, columns)
 
 
 def prepare(job: Job, spark: SparkSession) -> PreparedJob:

@@ -22,6 +22,27 @@ from penstock.spark.side_sinks import DROPPED, Write, batch_writer, split
 from penstock.spark.spark_mistake import SPARK_ERRORS, condition_of
 
 
+def check_sink(results: DataFrame, job: Job) -> None:
+    """:class:`InputError` if the sink of ``job`` cannot take ``results``, found without starting.
+
+    Spark has no question for a sink alone, so it is asked to read the format: whatever is wrong
+    with that, a format that does not exist has an error of its own.
+    """
+    sink = job.sink
+    _check_columns("partition_by", sink.partition_by, results)
+    if sink.key is not None:
+        _check_columns("key", (sink.key,), results)
+    try:
+        results.sparkSession.readStream.format(sink.format).load()
+    except SPARK_ERRORS as error:
+        if condition_of(error).startswith("DATA_SOURCE_NOT_FOUND"):
+            raise _no_such_format(sink) from None
+
+
+def _no_such_format(sink: Sink) -> InputError:
+    return InputError(f'format: found "{sink.format}", which Spark does not have')
+
+
 def start_sink(results: DataFrame, job: Job) -> StreamingQuery:
     """Begin to write ``results``."""
     sink = job.sink
@@ -42,7 +63,7 @@ def start_sink(results: DataFrame, job: Job) -> StreamingQuery:
         return writer.start() if sink.path is None else writer.start(sink.path)
     except SPARK_ERRORS as error:
         if condition_of(error).startswith("DATA_SOURCE_NOT_FOUND"):
-            raise InputError(f'format: found "{sink.format}", which Spark does not have') from None
+            raise _no_such_format(sink) from None
         raise
 
 

@@ -42,6 +42,7 @@ class EmbeddedEvents:
         self._rows: Counter[str] = Counter()
         self._results = 0
         self._cpu = 0.0
+        page.check = self._check
         page.show(
             [
                 Start(
@@ -59,6 +60,11 @@ class EmbeddedEvents:
                 )
             ]
         )
+
+    def _check(self, command: Mapping[str, str]) -> None:
+        """Raise what is wrong with the plan of a pin."""
+        if command["command"] == "pin":
+            penstock.Engine(self._engine.query, plan=command.get("plan", ""))
 
     def note(
         self, batches: Mapping[str, pa.Table], table: pa.Table, cpu: float, progress: Progress

@@ -56,6 +56,8 @@ def run_job(
         view: View = LiveView(console, extra) if is_live else LineView(console)
         began = time.monotonic()
         with JobRun(prepare(job, spark)) as run, _asked_to_stop(run, view) as asked, view:
+            if page is not None:
+                page.check = run.check_order
             _watch(run, view, progress, _Shown(page, results), tick)
         seconds = time.monotonic() - began
         more = _how_to_go_on(job, progress, asked)
