@@ -80,6 +80,15 @@ def test_explain_finds_what_is_wrong_with_the_sink(
     assert str(refused.value).startswith(f"{case.file}: sink: {message}")
 
 
+def test_explain_finds_what_is_wrong_with_a_side_output(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    case = JobCase(tmp_path, spark).write(KINDS)
+    case.file.write_text(case.file.read_text() + '\n[late]\nformat = "my.own.Sink"\n')
+    with pytest.raises(InputError, match=r'late: format: found "my\.own\.Sink", which Spark'):
+        prepare(case.job(), spark).check()
+
+
 def test_a_pin_is_checked_when_it_is_given(spark: SparkSession, tmp_path: Path) -> None:
     run = JobRun(prepare(JobCase(tmp_path, spark).write(KINDS).job(), spark))
     assert run.check_order({"command": "pin", "plan": "((A C) B)"}) == ("pin", "((A C) B)")

@@ -257,7 +257,8 @@ def test_with_and_without_the_same_answer_and_the_same_late_rows(
                 # Rows of other kinds are ahead of those that the query wants.
                 ahead = (3 if emission == "RSTREAM" else 20) * (kind in ("b", "c"))
                 columns["id"].append(100 * number + i)
-                columns["ts"].append(1_000_000 * (12 * number + ahead + chance.randint(-25, 12)))
+                time = 1_000_000 * (12 * number + ahead + chance.randint(-25, 12))
+                columns["ts"].append(None if chance.random() < 0.05 else time)
                 columns["x"].append(chance.randint(1, 3))
                 columns["kind"].append(kind)
             push[source] = pa.table(columns, schema)
@@ -277,7 +278,7 @@ def test_with_and_without_the_same_answer_and_the_same_late_rows(
     lateness: Any = 35_000 if late else {} if seed == 1 else 100_000
     if seed == 5:
         lateness = {"B": 35_000}  # Rows of A are never late, so those that are rejected just go.
-    answers, lates = [], []
+    answers, lates, timeless = [], [], []
     for way in ("with", "without"):
         if way == "without":
             monkeypatch.setattr(sys.modules["penstock.spark.join"], "push_down", _nothing)
@@ -302,12 +303,15 @@ def test_with_and_without_the_same_answer_and_the_same_late_rows(
             for r in penstock.spark.cell_reports(progress.observedMetrics)
         ]
         lates.append({s: sum(r.dropped.get(s, {}).get("late", 0) for r in reports) for s in "AB"})
+        timeless.append(sum(sum(d.values()) for r in reports for d in r.dropped.values()))
     oracle = Oracle(query, lateness)
     expected = [row for push in pushes for row in oracle.push(push)]
     assert difference(answers[0], expected) is None
     assert difference(answers[1], expected) is None
     assert len(expected) > 3
     assert lates[0] == lates[1]
+    nulls = sum(rows.column("ts").null_count for push in pushes for rows in push.values())
+    assert timeless == [sum(lates[0].values()) + nulls] * 2
     assert (sum(lates[0].values()) > 0) == late
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -22,18 +22,18 @@ from penstock.spark.side_sinks import DROPPED, Write, batch_writer, split
 from penstock.spark.spark_mistake import SPARK_ERRORS, condition_of
 
 
-def check_sink(results: DataFrame, job: Job) -> None:
-    """:class:`InputError` if the sink of ``job`` cannot take ``results``, found without starting.
+def check_sink(sink: Sink, spark: SparkSession, results: DataFrame | None) -> None:
+    """:class:`InputError` if ``sink`` cannot be, found without starting it.
 
-    Spark has no question for a sink alone, so it is asked to read the format: whatever is wrong
-    with that, a format that does not exist has an error of its own.
+    ``results`` are what it is to take, where their columns are known. Spark has no question for a
+    sink alone, so it is asked to read the format: whatever is wrong with that, a format that does
+    not exist has an error of its own.
     """
-    sink = job.sink
-    _check_columns("partition_by", sink.partition_by, results)
-    if sink.key is not None:
-        _check_columns("key", (sink.key,), results)
+    if results is not None:
+        _check_columns("partition_by", sink.partition_by, results)
+        _check_columns("key", (sink.key,) if sink.key is not None else (), results)
     try:
-        results.sparkSession.readStream.format(sink.format).load()
+        spark.readStream.format(sink.format).load()
     except SPARK_ERRORS as error:
         if condition_of(error).startswith("DATA_SOURCE_NOT_FOUND"):
             raise _no_such_format(sink) from None
