@@ -106,10 +106,10 @@ def test_an_unreadable_query_has_a_caret(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_the_checkpoint_of_another_query(spark: SparkSession, tmp_path: Path) -> None:
-    case = JobCase(tmp_path, spark).write(KINDS)
+    case = JobCase(tmp_path, spark).write(KINDS, 'lane = "dataframes"')
     with JobRun(prepare(case.job(), spark)) as run:
         run.start()
-    case.write(KINDS, query=QUERY.replace("20 SECONDS", "30 SECONDS"))
+    case.write(KINDS, 'lane = "dataframes"', query=QUERY.replace("20 SECONDS", "30 SECONDS"))
     with pytest.raises(CheckpointError) as refused:
         prepare(case.job(), spark)
     told = str(refused.value)
@@ -119,7 +119,7 @@ def test_the_checkpoint_of_another_query(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_auto_cells_are_those_of_the_first_run(spark: SparkSession, tmp_path: Path) -> None:
-    case = JobCase(tmp_path, spark).write(KINDS)
+    case = JobCase(tmp_path, spark).write(KINDS, 'lane = "dataframes"')
     prepared = prepare(case.job(), spark)
     assert prepared.cells == 2
     CheckpointOwner.of(prepared.query, 3).write(CheckpointFiles(case.job().checkpoint))

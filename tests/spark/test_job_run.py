@@ -187,7 +187,8 @@ def test_one_cell_is_one_partition(
     """Unless the job says otherwise; other queries of the session have as many as ever."""
     usual = spark.conf.get(PARTITIONS)
     case = JobCase(tmp_path, spark)
-    case.write(dict.fromkeys("ABC", "parquet"), 'cells = 1\ntrigger = "available-now"')
+    top = 'lane = "dataframes"\ncells = 1\ntrigger = "available-now"'
+    case.write(dict.fromkeys("ABC", "parquet"), top)
     if settings:
         text = case.file.read_text()
         case.file.write_text(f"{text}[spark]\n{settings.format(PARTITIONS)}")

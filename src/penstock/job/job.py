@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 Trigger: TypeAlias = int | Literal["available-now"]
 """Milliseconds from the start of one micro-batch to the next (0: without a pause), or: take all
 that is there, and end."""
+
+Lane: TypeAlias = Literal["source", "dataframes"]
+LANES: tuple[Lane, ...] = get_args(Lane)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class Job:
     cells: int | Literal["auto"] = "auto"
     hot: Mapping[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     """Values that are spread over cells of their own, by column."""
+    lane: Lane = "dataframes"
+    """Who reads the sources: Penstock (``source``) or Spark (``dataframes``)."""
     plan: str = "auto"
     adapt: str | None = None
     feedback: str | None = None

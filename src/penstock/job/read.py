@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from penstock.errors import OptionError
-from penstock.job.job import NO_FOLDER, Job, Limits, Sink, Source, Trigger, local_path
+from penstock.job.job import LANES, NO_FOLDER, Job, Lane, Limits, Sink, Source, Trigger, local_path
 from penstock.job.mistake import did_you_mean, mistake
 from penstock.job.spark_options import FILE_FORMATS, OPTIONS, READABLE, WRITABLE
 from penstock.job.table import Table
@@ -63,6 +63,7 @@ def job_of(
         trigger=_trigger(top),
         cells=_cells(top),
         hot=_hot(top.take("hot"), top),
+        lane=cast(Lane, top.choice("lane", LANES) or "dataframes"),
         plan=top.text("plan", 'a plan such as "((A B) C)", or "auto"') or "auto",
         adapt=top.choice("adapt", ("auto", "on", "off")),
         feedback=top.text("feedback"),

@@ -43,14 +43,16 @@ class FileFormat:
     """Whether a local file is best mapped into memory."""
 
     def is_whole(self, system: fs.FileSystem, path: str, size: int) -> bool:
-        """Whether the file of ``size`` bytes is written to its end."""
+        """Whether the file of ``size`` bytes is written to its end, or never will be: what does not
+        begin with the mark either is no such file."""
         if not self.mark:
             return True
-        if size < 2 * len(self.mark):
-            return False
+        length = len(self.mark)
         try:
             with system.open_input_file(path) as file:
-                return bool(file.read_at(len(self.mark), size - len(self.mark)) == self.mark)
+                if file.read_at(length, 0) != self.mark[:size]:
+                    return True
+                return bool(size > length and file.read_at(length, size - length) == self.mark)
         except OSError:
             return False
 

@@ -4,7 +4,8 @@ Each file is taken once, in the order of modification time, then name. Which fil
 written down by name, so one that appears late with an older time is taken all the same. A file must
 come whole: it is written elsewhere and moved into the folder, or written in a format whose end can
 be told. The ledger has its size, and a file that has another size when it is read again is refused:
-the window that it was part of cannot be had any more.
+the window that it was part of cannot be had any more. (A file that nobody could read so far may be
+mended.)
 
 Names of files that are gone from the folder for long are forgotten when the names are written down
 anew, so what is kept does not grow without end.
@@ -12,6 +13,7 @@ anew, so what is kept does not grow without end.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +30,11 @@ from penstock.sources.portion import UNLIMITED, Admission, Portion
 _REMEMBERED = 7 * 86_400 * 10**9
 """Nanoseconds by which a file that is gone must be older than the newest to be forgotten: a week,
 as long as Spark remembers files by default. One that is put back earlier is not taken twice."""
+
+
+_PATIENCE = 60.0
+"""Seconds after its last change that a file without an end is taken to be still in the making; then
+it is read like others, which says what is wrong with it."""
 
 
 class TakenFiles:
@@ -93,20 +100,21 @@ class FileSource:
             if admission.size is not None and chosen and size + file.size > admission.size:
                 break
             path = self.tree.path(file.name)
-            if not self.format.is_whole(self.tree.system, path, file.size):
-                continue
+            is_young = time.time() - file.changed / 1e9 < _PATIENCE
+            if is_young and not self.format.is_whole(self.tree.system, path, file.size):
+                continue  # Somebody is writing it.
             chosen.append(file)
             size += file.size
         return [list(file) for file in chosen] or None
 
-    def read(self, portion: Portion, columns: Sequence[str]) -> pa.Table:
-        tables = [self._read(InputFile.of_json(each), columns) for each in portion]
+    def read(self, portion: Portion, columns: Sequence[str], again: bool = False) -> pa.Table:
+        tables = [self._read(InputFile.of_json(each), columns, again) for each in portion]
         found = [table for table in tables if table is not None]
         if not found:
             return pa.schema([self.schema.field(name) for name in columns]).empty_table()
         return found[0] if len(found) == 1 else pa.concat_tables(found)
 
-    def _read(self, file: InputFile, columns: Sequence[str]) -> pa.Table | None:
+    def _read(self, file: InputFile, columns: Sequence[str], again: bool) -> pa.Table | None:
         path = self.tree.path(file.name)
         try:
             opened = self._open(path)
@@ -120,7 +128,7 @@ class FileSource:
         except OSError as problem:
             raise InputError(f"{self.name}: {path} cannot be opened: {problem}") from None
         with opened:
-            if opened.size() != file.size:
+            if again and opened.size() != file.size:
                 raise InputError(
                     f"{self.name}: {path} has {opened.size()} bytes, and had {file.size} when it "
                     "was taken; write files elsewhere and move them into the folder when whole"
@@ -156,10 +164,10 @@ def infer_schema(tree: FileTree, format_name: str, options: Mapping[str, str]) -
                 raise InputError(
                     f"{path} cannot be read as {format_name}: {_first_line(problem)}"
                 ) from None
-    there = "no file in it yet" if tree.exists() else "no such folder"
+    there = "no file" if tree.exists() else "no such folder, so no file"
     raise InputError(
-        f"{tree.address}: {there}, so its columns are not known; give them as schema, such as "
-        "'id BIGINT, ts TIMESTAMP'"
+        f"found nothing, and {there} in {tree.address} to infer it from, expected columns with "
+        'types, such as "id BIGINT, ts TIMESTAMP"'
     )
 
 

@@ -79,8 +79,9 @@ class Source(Protocol):
         """
         ...
 
-    def read(self, portion: Portion, columns: Sequence[str]) -> pa.Table:
-        """The rows of a portion, the same and in the same order whenever it is read."""
+    def read(self, portion: Portion, columns: Sequence[str], again: bool = False) -> pa.Table:
+        """The rows of a portion, the same and in the same order whenever it is read. ``again`` if
+        somebody has read it before: then anything else is an error."""
         ...
 
 

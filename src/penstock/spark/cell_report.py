@@ -74,6 +74,8 @@ class CellReport:
     decisions: tuple[Mapping[str, Any], ...] = ()
     """What was decided about the plan: :class:`penstock.engine.control.plan_event.PlanEvent` as
     JSON."""
+    read: Mapping[str, int] = field(default_factory=dict)
+    """Rows that the batch took of each source, where cells read them themselves."""
     overload: Mapping[str, Any] = field(default_factory=dict)
     """How short of time the cell is, and what it costs; empty where nothing limits it."""
 

@@ -102,13 +102,7 @@ class Envelope:
 
         Beside the reports it has their sums, in numbers that a person can read.
         """
-        report = sql.col(self._report)
-        seen = wrapped.observe(
-            name,
-            sql.collect_list(report).alias(COLUMN),
-            *numbers(report, sources),
-        )
-        answers = seen.where(report.isNull()).drop(self._report)
+        answers = observed(wrapped, self._report, name, sources)
         if not self.is_flat:
             fields = answer_schema(self.schema)[1].fields
             if self.side is not None:
@@ -119,6 +113,26 @@ class Envelope:
             return answers
         quoted = "`" + self.side.replace("`", "``") + "`"
         return answers.withColumn(self.side, _opened(sql.col(quoted)))
+
+
+def report_column(schema: pa.Schema) -> str:
+    """The name of the column with reports beside answers of ``schema``."""
+    name = "report"
+    while name in schema.names:
+        name += "_"
+    return name
+
+
+def observed(wrapped: DataFrame, column: str, name: str, sources: Sequence[str]) -> DataFrame:
+    """The answers among rows that have an answer or a report in ``column``; reports become an
+    observed metric called ``name``."""
+    report = sql.col(column)
+    seen = wrapped.observe(
+        name,
+        sql.collect_list(report).alias(COLUMN),
+        *numbers(report, sources),
+    )
+    return seen.where(report.isNull()).drop(column)
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:

@@ -135,6 +135,7 @@ class JobRun:
             limits={} if job.limits is None else _given(asdict(job.limits)),
             accepts=() if self._takes_none else ORDERS,
             takes_none=self._takes_none,
+            lane=str(prepared.lane or ""),
         )
         if after is not None:
             fields = {name: getattr(start, name) for name in Start.__dataclass_fields__}

@@ -79,6 +79,8 @@ def batch_event(progress: StreamingQueryProgress, sources: Sequence[str]) -> Bat
                 sums[reason] = sums.get(reason, 0) + count
     read = [int(source.numInputRows) for source in progress.sources]
     rows = dict(zip(sources, read, strict=False))
+    if any(report.read for report in reports):  # Spark has counted what the cells answered.
+        rows = {source: reports[0].read.get(source, 0) for source in sources}
     silent: dict[str, float] = {}
     for report in reports:
         silent |= report.silent

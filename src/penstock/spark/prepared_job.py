@@ -24,6 +24,9 @@ from penstock.query.parse import parse
 from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.checkpoint_owner import CheckpointOwner
+from penstock.spark.data_source.options import lane_of
+from penstock.spark.data_source.source import answers
+from penstock.spark.job_lane import SOURCE, ChosenLane, choose_lane, lane_options
 from penstock.spark.join import join, placement_of
 from penstock.spark.session import PARTITIONS, parallelism
 from penstock.spark.side_sinks import DROPPED
@@ -48,10 +51,21 @@ class PreparedJob:
     options: dict[str, Any]
     warnings: tuple[str, ...] = ()
     """What works and is probably not what the user wants."""
+    lane: ChosenLane | None = None
+    spark: SparkSession | None = None
+    """The session that loads the data source, where that is the lane."""
+
+    @property
+    def is_source(self) -> bool:
+        """Whether Penstock reads the sources itself."""
+        return self.lane is not None and self.lane.name == SOURCE
 
     def results(self) -> DataFrame:
         """The answer, as a streaming DataFrame."""
         job = self.job
+        if self.spark is not None and self.is_source:
+            with blamed_on(str(job.file or job.name)):
+                return answers(self.spark, self.query, self.options)
         lateness = {n: s.watermark for n, s in job.sources.items() if s.watermark is not None}
         with blamed_on(str(job.file or job.name)):
             return join(
@@ -81,6 +95,9 @@ class PreparedJob:
 
 def prepare(job: Job, spark: SparkSession) -> PreparedJob:
     """Open the sources of ``job``, and check everything that can be checked before it runs."""
+    lane = choose_lane(job)
+    if lane.name == SOURCE:
+        return _prepare_source(job, spark, lane)
     file = str(job.file or job.name)
     frames = {}
     for name, source in job.sources.items():
@@ -114,7 +131,20 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
     if cells == "auto":
         cells = int(str(spark.conf.get(PARTITIONS)))
     options = with_trigger_budget(options, job, placement.cells, lambda: parallelism(spark))
-    return PreparedJob(job, query, frames, placement, plan, cells, options, tuple(warned))
+    return PreparedJob(
+        job, query, frames, placement, plan, cells, options, tuple(warned), lane, spark
+    )
+
+
+def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> PreparedJob:
+    """The same for a job whose sources Penstock reads itself."""
+    file = str(job.file or job.name)
+    cells = 1 if job.cells == "auto" else job.cells
+    options = lane_options(job, cells, parallelism(spark))
+    made = lane_of(options, lambda place: blamed_on(f"{file}: {place}" if place else file))
+    with blamed_on(file):
+        plan = str(Engine(made.query, plan=job.plan, **engine_options(job)).plan)
+    return PreparedJob(job, made.query, {}, made.placement, plan, cells, options, (), lane, spark)
 
 
 def _before(

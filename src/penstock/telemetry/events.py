@@ -44,6 +44,8 @@ class Start:
     """The commands that the run takes from a page: ``pin``, ``undo``, ``unpin``."""
     takes_none: str = ""
     """Why it takes none."""
+    lane: str = ""
+    """Who reads the sources, and why, for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,8 @@ class LineView:
             if isinstance(event, Start):
                 self.say(started(event))
                 self.say(f"plan {event.plan}, {event.placement}")
+                if event.lane:
+                    self.say(event.lane)
             elif isinstance(event, Warned):
                 self.say(f"warning: {event.text}")
             elif isinstance(event, Order):

@@ -48,16 +48,20 @@ class BatchReader:
         self._router = Router(lane.query, lane.placement)
 
     def read(
-        self, portions: Portions, before: Note, only: Collection[str] | None = None
+        self,
+        portions: Portions,
+        before: Note,
+        only: Collection[str] | None = None,
+        again: bool = False,
     ) -> Reading:
         """The rows of ``portions``, of the sources in ``only`` if given; ``before`` is the note of
-        the entry before, which the new note goes on from."""
+        the entry before, which the new note goes on from. ``again`` if they were read before."""
         lane = self._lane
         rows, own, counts = {}, {}, {}
         for name in lane.query.sources:
             if portions.get(name) is None or (only is not None and name not in only):
                 continue
-            table = lane.sources[name].read(portions[name], lane.columns[name])
+            table = lane.sources[name].read(portions[name], lane.columns[name], again)
             counts[name] = _counted(lane, name, table)
             newest = _newest(lane, name, table)
             if newest is not None:

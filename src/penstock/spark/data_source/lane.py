@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
+
 from penstock.cells.placement import Placement
 from penstock.cells.value_hash import VERSION
 from penstock.engine.recovery.checkpoint import fingerprint as query_fingerprint
@@ -18,6 +20,7 @@ from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Source
 from penstock.spark.cell import CellSettings
+from penstock.spark.envelope import report_column
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,14 @@ class Lane:
     @property
     def query(self) -> JoinGraph:
         return self.settings.query
+
+    @property
+    def emitted(self) -> pa.Schema:
+        """The columns of the answer, and that of reports if there is one."""
+        schema = self.query.schema
+        if not self.reports:
+            return schema
+        return schema.append(pa.field(report_column(schema), pa.string()))
 
     @property
     def placement(self) -> Placement:

@@ -7,7 +7,10 @@ in Spark. An option that nobody knows is a mistake and not ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +21,9 @@ from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
 from penstock.errors import InputError, OptionError, PenstockError, QueryError
 from penstock.job.mistake import did_you_mean, listed
+from penstock.planning.limits import Limits
 from penstock.query.column_list import read_columns, source_names
-from penstock.query.join_graph import ARRIVAL
+from penstock.query.join_graph import ARRIVAL, JoinGraph
 from penstock.query.parse import parse
 from penstock.query.types import plain
 from penstock.sources.file_format import FORMATS, format_of
@@ -29,6 +33,7 @@ from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Admission, Source
 from penstock.spark.cell import CellSettings
 from penstock.spark.data_source.lane import Lane
+from penstock.spark.trigger_budget import with_budget
 from penstock.spark.watermarks import warn_without_watermark
 
 _QUERY = (
@@ -44,6 +49,9 @@ _QUERY = (
     "orders",
     "trigger",
     "reports",
+    "cores",
+    "limits",
+    "hot",
 )
 _FOR_ALL = ("eventTime", "watermark", "maxFilesPerTrigger", "maxBytesPerTrigger", "format")
 _OF_FILES = (
@@ -96,19 +104,43 @@ class _Given:
         return value == "true"
 
 
-def lane_of(options: Mapping[str, str]) -> Lane:
+Blame = Callable[[str], AbstractContextManager[None]]
+"""Puts a place, such as ``sources.A`` or ``query``, before the errors that it is the reason for."""
+
+
+def lane_of(options: Mapping[str, str], blame: Blame | None = None) -> Lane:
     """The lane that ``options`` describe; an error in one line if they cannot be meant."""
+    blame = blame or _blamed_on
     given = {name.lower(): str(value) for name, value in options.items()}
     text = given.get("query")
     if text is None:
         raise OptionError('option "query" is missing: the text of the query, in CQL')
-    sources = _by_source(given, _names(text))
-    made = {name: _blamed(name, each) for name, each in sources.items()}
-    event_times = {name: _event_time(sources[name], source.schema) for name, source in made.items()}
-    query = parse(text, {name: source.schema for name, source in made.items()}, event_times)
+    with blame("query"):
+        names = _names(text)
+    sources = _by_source(given, names)
+    made: dict[str, Source] = {}
+    for name, each in sources.items():
+        with blame(f"sources.{name}"):
+            made[name] = _file_source(each)
+    with blame("query"):
+        event_times = {n: _event_time(sources[n], source.schema) for n, source in made.items()}
+        query = parse(text, {n: source.schema for n, source in made.items()}, event_times)
+    with blame(""):
+        return _placed(query, sources, made, given)
+
+
+def _placed(
+    query: JoinGraph,
+    sources: Mapping[str, _Given],
+    made: Mapping[str, Source],
+    given: Mapping[str, str],
+) -> Lane:
+    """The lane of ``query``, with its cells and the options of engines."""
     engine_options: dict[str, Any] = {
         option: given[name] for name, option in _OF_ENGINES.items() if name in given
     }
+    if "limits" in given:
+        engine_options["limits"] = Limits.from_json(_json(given, "limits"))
     plan = given.get("plan", "auto")
     engine = Engine(query, plan=plan, **engine_options)
     streams = {s.source: s for block in query.blocks for s in block.streams}
@@ -128,11 +160,19 @@ def lane_of(options: Mapping[str, str]) -> Lane:
     cells = given.get("cells", "1")
     if not cells.strip().isdecimal():
         raise OptionError(f"cells is a number of 1 or more, not {cells!r}")
+    rates = {n: float(r) for n in query.sources if (r := sources[n].own.get("rate")) is not None}
+    hot = _json(given, "hot") if "hot" in given else None
+    placement = place(query, int(cells), rates or None, hot)
+    interval = None
+    if "trigger" in given:
+        interval = (milliseconds("trigger", given["trigger"]) or 0) / 1e3
+    cores = int(given.get("cores", os.cpu_count() or 1))
+    engine_options = with_budget(engine_options, interval, placement.cells, lambda: cores)
     delays = {} if query.by_rows else _delays(sources, moving)
     warn_without_watermark(query, {name: streams[name] for name in moving}, delays)
     settings = CellSettings(
         query,
-        place(query, int(cells)),
+        placement,
         plan,
         delays,
         {},
@@ -145,9 +185,16 @@ def lane_of(options: Mapping[str, str]) -> Lane:
         columns,
         None if checkpoint is None else Ledger(checkpoint),
         given.get("orders"),
-        None if "trigger" not in given else (milliseconds("trigger", given["trigger"]) or 0) / 1e3,
+        interval,
         given.get("reports", "false").lower() == "true",
     )
+
+
+def _json(given: Mapping[str, str], name: str) -> Any:
+    try:
+        return json.loads(given[name])
+    except ValueError as problem:
+        raise OptionError(f"{name} is not JSON: {problem}") from None
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -191,20 +238,25 @@ def _by_source(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, _G
     return {name: _Given(name, each, shared) for name, each in own.items()}
 
 
-def _blamed(name: str, given: _Given) -> Source:
+@contextmanager
+def _blamed_on(place: str) -> Iterator[None]:
+    """Errors about a source begin with its name, as options do."""
+    name = place.removeprefix("sources.")
     try:
-        return _file_source(given)
+        yield
     except QueryError:
         raise
     except PenstockError as error:
-        text = str(error)
-        raise type(error)(text if text.startswith(f"{name}.") else f"{name}: {text}") from None
+        told = str(error)
+        if place == name or told.startswith(f"{name}."):
+            raise
+        raise type(error)(f"{name}: {told}") from None
 
 
 def _file_source(given: _Given) -> FileSource:
     format_name = given.get("format") or "parquet"
     kind = format_of(format_name)
-    known = {o.lower(): o for o in (*_FOR_ALL, *_OF_FILES, *kind.options, "static")}
+    known = {o.lower(): o for o in (*_FOR_ALL, *_OF_FILES, *kind.options, "static", "rate")}
     for key in given.own:
         if key in _REFUSED:
             raise OptionError(f"{key} is not for this source: {_REFUSED[key]}")
@@ -223,7 +275,10 @@ def _file_source(given: _Given) -> FileSource:
     tree = FileTree(path, given.get("pathGlobFilter"), given.flag("recursiveFileLookup"))
     of_format = {key: given.own[key] for key in given.own if key in map(str.lower, kind.options)}
     text = given.get("schema")
-    schema = read_columns(text) if text is not None else infer_schema(tree, kind.name, of_format)
+    try:
+        schema = infer_schema(tree, kind.name, of_format) if text is None else read_columns(text)
+    except PenstockError as error:
+        raise type(error)(f"schema: {error}") from None
     return FileSource(
         given.name,
         tree,
@@ -244,7 +299,10 @@ def _event_time(given: _Given, schema: pa.Schema) -> str | None:
     if column is not None:
         if column not in schema.names:
             have = ", ".join(schema.names)
-            raise OptionError(f"{given.name}.eventTime: no column {column!r}; there are: {have}")
+            raise OptionError(
+                f"event_time says {column!r} for {given.name}, which has no such column; it has "
+                f"{have}"
+            )
         return column
     column = given.shared.get("eventtime", "ts")
     return column if column in schema.names else None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from penstock.errors import OptionError
+from penstock.query.join_graph import JoinGraph
 from penstock.spark.arrow_types import answer_schema
+from penstock.spark.cell_report import OBSERVED
 from penstock.spark.data_source.options import lane_of
 from penstock.spark.data_source.plain_errors import plain_errors
+from penstock.spark.envelope import observed, report_column
 
 FORMAT = "penstock"
 
@@ -25,7 +28,7 @@ class PenstockSource(DataSource):
         super().__init__(options)
         with plain_errors():
             self._lane = lane_of(options)
-            self._answer: tuple[pa.Schema, StructType] = answer_schema(self._lane.query.schema)
+            self._answer: tuple[pa.Schema, StructType] = answer_schema(self._lane.emitted)
 
     @classmethod
     def name(cls) -> str:
@@ -49,6 +52,18 @@ class PenstockSource(DataSource):
                     "as for writeStream; there it is kept which files each batch has taken"
                 )
             return StreamReader(self._lane, self._answer[0])
+
+
+def answers(spark: SparkSession, query: JoinGraph, options: Mapping[str, str]) -> DataFrame:
+    """The answer as a stream whose cells report to whoever listens to the session.
+
+    ``options`` are those of the format, with ``reports`` on.
+    """
+    register(spark)
+    streams = [s for block in query.blocks for s in block.streams if not s.is_static]
+    moving = list(dict.fromkeys(s.source for s in streams))
+    wrapped = spark.readStream.format(FORMAT).options(**options).load()
+    return observed(wrapped, report_column(query.schema), f"{OBSERVED} data source", moving)
 
 
 def register(spark: SparkSession) -> None:

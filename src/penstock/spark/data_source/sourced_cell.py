@@ -78,8 +78,11 @@ class SourcedCell:
             raise InvariantBroken("a bounded answer has no ledger")
         return self._lane.ledger
 
-    def take(self, start: Position, end: Position, batch: int = -1) -> Taken:
-        """Do the batch that leads from ``start`` to ``end``."""
+    def take(self, start: Position, end: Position, batch: int = -1, told: int = 0) -> Taken:
+        """Do the batch that leads from ``start`` to ``end``.
+
+        Orders up to the number ``told`` have been obeyed in earlier batches, and told of.
+        """
         began = time.perf_counter()
         entry = self._ledger.entry(end)
         if entry.parent != start:
@@ -91,10 +94,12 @@ class SourcedCell:
         live, origin = self._current(start)
         engine = live.cell.engine
         counted = engine.metrics()
-        engine.drain_events()  # Those of a replay have been told.
+        self._obey(live, told)
+        engine.drain_events()  # Those of earlier batches have been told.
         engine.drain_dropped()
         refused = self._obey(live)
-        reading = self._reader.read(entry.portions, before)
+        again = self._ledger.note(end) is not None
+        reading = self._reader.read(entry.portions, before, again=again)
         ready = time.perf_counter()
         results = self._push(live, reading, seconds=self._seconds(began))
         pushed = time.perf_counter()
@@ -123,6 +128,7 @@ class SourcedCell:
             silent=engine.silent(),
             operators=operator_batches(str(engine.running_plan), counted, after),
             decisions=tuple(e.to_json() for e in (*refused, *engine.drain_events())),
+            read=reading.note.rows,
             overload={n: v for n, v in overload.items() if n not in ("allocation", "shares")},
         )
         return Taken(results, report)
@@ -177,7 +183,7 @@ class SourcedCell:
         """Take in the ``missed`` entries, the newest first in the list; answers are dropped."""
         before = self.note(live.position)
         for at, entry in reversed(missed):
-            reading = self._reader.read(entry.portions, before)
+            reading = self._reader.read(entry.portions, before, again=True)
             self._push(live, reading, again=True)
             live.position, before = at, reading.note
 
@@ -211,7 +217,7 @@ class SourcedCell:
         needed = self._needed(position)
         live = self._new(self.note(needed[-1].entry.parent if needed else position))
         for each in reversed(needed):
-            rows = self._reader.read(each.entry.portions, each.note, each.alive).rows
+            rows = self._reader.read(each.entry.portions, each.note, each.alive, again=True).rows
             self._push(live, Reading(rows, each.note), again=True)
         live.position = position
         return live
@@ -245,12 +251,12 @@ class SourcedCell:
 
     # -- people ------------------------------------------------------------------------------
 
-    def _obey(self, live: LiveCell) -> list[PlanEvent]:
-        """Obey what was ordered since; the orders that could not be."""
+    def _obey(self, live: LiveCell, upto: int | None = None) -> list[PlanEvent]:
+        """Obey what was ordered since, ``upto`` a number if given; the orders that could not be."""
         orders = None if self._lane.orders is None else CheckpointFiles(self._lane.orders)
         given = PlanOrders.read(orders).given(self._lane.settings.plan)
-        found = [obey(live.cell.engine, order) for order in given.between(live.obeyed)]
-        live.obeyed = max(live.obeyed, given.last)
+        found = [obey(live.cell.engine, order) for order in given.between(live.obeyed, upto)]
+        live.obeyed = max(live.obeyed, given.last if upto is None else upto)
         return [event for event in found if event is not None]
 
     def _seconds(self, began: float) -> float | None:

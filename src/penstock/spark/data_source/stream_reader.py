@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -23,9 +24,11 @@ from pyspark.sql.streaming.datasource import (
 from penstock.errors import InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Position
 from penstock.sources.portion import UNLIMITED, Progress
+from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.data_source.lane import Lane
 from penstock.spark.data_source.plain_errors import plain_errors
 from penstock.spark.data_source.sourced_cell import STATICS, SourcedCell
+from penstock.spark.plan_orders import PlanOrders
 
 TIDY_EVERY = 64
 """Batches between two times that the ledger is made shorter: its folder has a few files for each of
@@ -33,6 +36,8 @@ so many batches more than are needed."""
 RETAINED = 128
 """Batches that Spark may go back to. It retains 100 by default; more are kept, since an option of
 the session is not known here."""
+_ORDERED = "ordered"
+"""The name in the ledger of the number of the last order that a batch was planned with."""
 _ROWS = 1 << 17
 """Rows of a record batch that is handed to Spark."""
 
@@ -44,6 +49,8 @@ class CellPartition(InputPartition):
     cell: int
     start: Position
     end: Position
+    told: int = 0
+    """The number of the last order about the plan that earlier batches have obeyed."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -114,7 +121,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if first == last:
             return []
         cells = range(self._lane.placement.cells)
-        return [CellPartition(number, first, last) for number in cells]
+        told = self._told_of_orders()
+        return [CellPartition(number, first, last, told) for number in cells]
+
+    def _told_of_orders(self) -> int:
+        """The last order that batches before this one could know of; from now on, it is the last
+        that there is."""
+        if self._lane.orders is None:
+            return 0
+        told = int(self._ledger.value(_ORDERED) or 0)
+        last = PlanOrders.read(CheckpointFiles(self._lane.orders)).last
+        if last != told:
+            self._ledger.put_value(_ORDERED, last)
+        return told
 
     def commit(self, end: dict[str, Any]) -> None:
         position = Position.of_json(end)
@@ -194,5 +213,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, CellPartition)
         with plain_errors():
             cell = SourcedCell(self._lane, partition.cell)
-            taken = cell.take(partition.start, partition.end)
-        yield from taken.results.cast(self._schema).to_batches(_ROWS)
+            taken = cell.take(partition.start, partition.end, _batch(partition.end), partition.told)
+        results = taken.results
+        if self._lane.reports:
+            name = self._schema.names[-1]
+            results = results.append_column(name, pa.nulls(len(results), pa.string()))
+            report = pa.array([taken.report.to_json()], pa.string())
+            nothing = [pa.nulls(1, kind) for kind in self._schema.types[:-1]]
+            yield pa.RecordBatch.from_arrays([*nothing, report], schema=self._schema)
+        yield from results.cast(self._schema).to_batches(_ROWS)
+
+
+def _batch(end: Position) -> int:
+    """Spark's number of the batch that a task belongs to."""
+    context = TaskContext.get()
+    told = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+    return end.number - 1 if told is None else int(told)
