@@ -9,6 +9,7 @@ from job_case import JobCase, rows_of
 from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError
+from penstock.job.job import LANES
 from penstock.spark.job_run import JobRun
 from penstock.spark.prepared_job import prepare
 from penstock.spark.session import PARTITIONS
@@ -137,9 +138,10 @@ def test_a_partitioned_json_sink_and_hot_values(spark: SparkSession, tmp_path: P
     assert sorted(map(tuple, found.collect())) == sorted(case.expected().elements())
 
 
-def test_a_failed_job_says_why_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lane", LANES)
+def test_a_failed_job_says_why_and_goes_on(lane: str, spark: SparkSession, tmp_path: Path) -> None:
     kinds = dict.fromkeys("ABC", "parquet")
-    case = JobCase(tmp_path, spark).write(kinds)
+    case = JobCase(tmp_path, spark).write(kinds, f'lane = "{lane}"\ntrigger = "available-now"')
     for number, name in enumerate(kinds):
         case.deliver(name, "parquet", 1 + number)
     poison = tmp_path / "A" / "9.parquet"

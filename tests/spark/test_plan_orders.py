@@ -19,6 +19,7 @@ from test_cell_control import settings
 import penstock
 from penstock.cells.delivery import Delivery, to_chunk
 from penstock.errors import OptionError, PlanError
+from penstock.job.job import LANES
 from penstock.spark import cell_history
 from penstock.spark.cell_history import CellHistory
 from penstock.spark.checkpoint_files import CheckpointFiles
@@ -196,10 +197,13 @@ def test_another_plan_in_the_job_file_voids_orders(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_job_on_spark_is_pinned_undone_and_restarted(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lane", LANES)
+def test_a_job_on_spark_is_pinned_undone_and_restarted(
+    lane: str, spark: SparkSession, tmp_path: Path
+) -> None:
     """Files come one by one; orders are given in between, and the job is restarted with a pin."""
     kinds = dict.fromkeys("ABC", "parquet")
-    top = 'trigger = "100 MILLISECONDS"\ncells = 2\nadapt = "off"'
+    top = f'lane = "{lane}"\ntrigger = "100 MILLISECONDS"\ncells = 2\nadapt = "off"'
     case = JobCase(tmp_path, spark).write(kinds, top)
     seed = iter(range(1, 100))
 
