@@ -77,7 +77,7 @@ class JobRun:
         self._news = BatchNews()
         streams = {s.source: s for b in prepared.query.blocks for s in b.streams}
         self._sources = [n for n in prepared.query.sources if not streams[n].is_static]
-        spark = next(iter(prepared.frames.values())).sparkSession
+        spark = prepared.spark
         self._files = CheckpointFiles.of(prepared.job.checkpoint, spark)
         problem = self._files.problem()
         self._takes_none = "" if problem is None else _ELSEWHERE.format(problem)
@@ -135,7 +135,7 @@ class JobRun:
             limits={} if job.limits is None else _given(asdict(job.limits)),
             accepts=() if self._takes_none else ORDERS,
             takes_none=self._takes_none,
-            lane=str(prepared.lane or ""),
+            lane=str(prepared.lane),
         )
         if after is not None:
             fields = {name: getattr(start, name) for name in Start.__dataclass_fields__}

@@ -49,21 +49,20 @@ class PreparedJob:
     cells: int
     """How many were asked for; the placement may have fewer."""
     options: dict[str, Any]
+    lane: ChosenLane
+    spark: SparkSession
     warnings: tuple[str, ...] = ()
     """What works and is probably not what the user wants."""
-    lane: ChosenLane | None = None
-    spark: SparkSession | None = None
-    """The session that loads the data source, where that is the lane."""
 
     @property
     def is_source(self) -> bool:
         """Whether Penstock reads the sources itself."""
-        return self.lane is not None and self.lane.name == SOURCE
+        return self.lane.name == SOURCE
 
     def results(self) -> DataFrame:
         """The answer, as a streaming DataFrame."""
         job = self.job
-        if self.spark is not None and self.is_source:
+        if self.is_source:
             with blamed_on(str(job.file or job.name)):
                 return answers(self.spark, self.query, self.options)
         lateness = {n: s.watermark for n, s in job.sources.items() if s.watermark is not None}
@@ -132,7 +131,7 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
         cells = int(str(spark.conf.get(PARTITIONS)))
     options = with_trigger_budget(options, job, placement.cells, lambda: parallelism(spark))
     return PreparedJob(
-        job, query, frames, placement, plan, cells, options, tuple(warned), lane, spark
+        job, query, frames, placement, plan, cells, options, lane, spark, tuple(warned)
     )
 
 
@@ -144,7 +143,7 @@ def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> Prepared
     made = lane_of(options, lambda place: blamed_on(f"{file}: {place}" if place else file))
     with blamed_on(file):
         plan = str(Engine(made.query, plan=job.plan, **engine_options(job)).plan)
-    return PreparedJob(job, made.query, {}, made.placement, plan, cells, options, (), lane, spark)
+    return PreparedJob(job, made.query, {}, made.placement, plan, cells, options, lane, spark)
 
 
 def _before(
