@@ -53,7 +53,8 @@ def deliveries(seconds: int) -> Iterator[Delivery]:
 
 def settings(**options: object) -> CellSettings:
     given = {"plan": "auto"} | options
-    return CellSettings(QUERY, place(QUERY, 1), str(given.pop("plan")), options=given)
+    plan, delays = str(given.pop("plan")), dict.fromkeys("ABC", 0)
+    return CellSettings(QUERY, place(QUERY, 1), plan, delays, options=given)
 
 
 def take(

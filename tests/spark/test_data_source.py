@@ -12,6 +12,7 @@ import pytest
 from case_deliveries import spark_oracle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from roll_back import roll_back
 from spark_case import SparkCase, cases
 
 import penstock.spark
@@ -96,9 +97,7 @@ def test_going_back_and_a_copied_checkpoint(spark: SparkSession, tmp_path: Path)
     for name, back in (("copy", 2), ("back", 1)):
         other = SourceCase(case.case, tmp_path / name, spark)
         shutil.copytree(case.folder, other.folder, ignore=shutil.ignore_patterns("results"))
-        for number in range(back, 2):
-            for folder in ("offsets", "commits"):
-                (other.folder / "checkpoint" / folder / str(number)).unlink()
+        roll_back(other.folder / "checkpoint", back - 1)
         other.run(1)
         files = (other.folder / "results").glob("part-*")  # Spark's list lacks older batches.
         found = pa.concat_tables([pq.read_table(file) for file in files])
