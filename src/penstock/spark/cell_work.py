@@ -27,6 +27,7 @@ from penstock.spark.engine_cache import WORKER
 from penstock.spark.envelope import Envelope
 from penstock.spark.evolution import Seeds
 from penstock.spark.plan_orders import PlanOrders
+from penstock.spark.result_time import ResultTime
 from penstock.spark.side_rows import SideRow, counted, side_rows, told_once
 from penstock.spark.trigger_budget import seconds_until_due
 
@@ -48,6 +49,8 @@ class CellWork:
     """The column in which dropped rows leave beside the answers; None: they are only counted."""
     seeds: Seeds | None = None
     """Windows that were laid out anew since the query ran last, if they had to be."""
+    born: ResultTime | None = None
+    """The column of the event time of results, if it is wanted."""
 
     def take(
         self, key: int, rows: Iterable[pd.DataFrame], values: MapState, mark: str, batch: int
@@ -94,8 +97,10 @@ class CellWork:
             overload=taken.overload,
         )
         ready = time.perf_counter()
-        envelope = Envelope.of(self.settings.query.schema, self.column)
-        yield from envelope.wrap(taken.results, report, dropped)
+        results, schema = taken.results, self.settings.query.schema
+        if self.born is not None:
+            results, schema = self.born.folded(results), self.born.schema(schema)
+        yield from Envelope.of(schema, self.column).wrap(results, report, dropped)
         count, handed = sum(taken.rows.values()), time.perf_counter() - ready
         live.cell.engine.note_host(count, ready - taken.pushed, taken.results.num_rows, handed)
 

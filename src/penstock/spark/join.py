@@ -56,6 +56,7 @@ from penstock.spark.evolution import evolved
 from penstock.spark.explain import JoinDescription, described
 from penstock.spark.private_spark import watermark_delay
 from penstock.spark.pushdown import Pushdown, needs_clock, push_down, quote
+from penstock.spark.result_time import ResultTime, with_watermarks
 from penstock.spark.session import PARTITIONS, check_session, parallelism
 from penstock.spark.speculation import check_speculation
 from penstock.spark.trigger_budget import with_budget
@@ -81,6 +82,7 @@ def join(
     event_time: str | Mapping[str, str | None] | None = None,
     dropped: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    result_time: str | None = None,
     **options: Any,
 ) -> DataFrame:
     """The answer to ``query`` over ``frames``, by source.
@@ -109,7 +111,9 @@ def join(
     ``dropped`` names one more column, in which rows that were late, unreadable or without an event
     time leave with the answers of their batch: NULL in answers, else a struct of ``source``,
     ``reason``, ``event_time``, ``watermark`` and ``value``, the row as JSON. See
-    :func:`penstock.spark.split`.
+    :func:`penstock.spark.split`. ``result_time`` names one more column, with the event time of each
+    result, that Spark's own operators by event time may use: see
+    :mod:`penstock.spark.result_time`.
     ``options`` are those of :class:`penstock.Engine`. ``state_folder`` has no
     effect any more: windows are in Spark's state store, with the checkpoint.
 
@@ -121,6 +125,8 @@ def join(
     if state_folder is not None:
         warnings.warn(f"state_folder {NO_FOLDER}", FutureWarning, stacklevel=2)
     query = _parsed(query, frames, event_time)
+    born = None if result_time is None else ResultTime.of(result_time, query)
+    query = query if born is None else born.asked(query)
     engine = Engine(query, plan=plan, **options)
     schemas = _check_frames(query, frames, engine)
     if dropped is not None:
@@ -128,6 +134,8 @@ def join(
     spark = next(iter(frames.values())).sparkSession
     placement = placement_of(query, spark, cells, rates, hot)
     streaming = any(frame.isStreaming for frame in frames.values())
+    if not streaming and (dropped or result_time):
+        raise OptionError("dropped and result_time are for streams, and these are batch DataFrames")
     if streaming:
         check_session(spark)
         check_speculation(spark.conf.get, options.get("overload", "exact"))
@@ -135,6 +143,8 @@ def join(
     moving = {s.source: s for b in query.blocks for s in b.streams if not s.is_static}
     fixed = [source for source in query.sources if source not in moving]
     delays = watermark_delays(query, frames, moving, lateness)
+    if born is not None:
+        frames = with_watermarks(frames, moving, delays)
     if streaming:
         warn_without_watermark(query, moving, delays)
     options = {**options, "watermark_policy": watermark_policy(spark)}
@@ -195,10 +205,13 @@ def join(
     if checkpoint is not None:
         seeds = evolved(spark, os.fspath(checkpoint), settings, keys, fingerprint)
     ordered = None if orders is None else CheckpointFiles.of(os.fspath(orders), spark)
-    work = CellWork(settings, keys, fingerprint, ordered, trigger, dropped, seeds)
+    work = CellWork(settings, keys, fingerprint, ordered, trigger, dropped, seeds, born)
     processor = CellProcessor(work)
-    envelope = Envelope.of(query.schema, dropped)
-    wrapped = grouped.transformWithStateInPandas(processor, envelope.wrapped, "Append", "None")
+    envelope = Envelope.of(query.schema if born is None else born.schema(query.schema), dropped)
+    mode = "None" if born is None else "EventTime"
+    wrapped = grouped.transformWithStateInPandas(
+        processor, envelope.wrapped, "Append", mode, None, result_time or ""
+    )
     # The same join may be twice in a query, and observed metrics must have different names.
     metric = f"{OBSERVED} {fingerprint[:8]} {secrets.token_hex(4)}"
     answer = envelope.unwrap(wrapped, metric, list(moving))
