@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
+from penstock.kernels.kernel import kernel
 from penstock.kernels.stable_hash import stable_hash
 from penstock.values.key_encoding import bytes_of, encoder_for, validity_of
 
@@ -68,7 +68,7 @@ def mixed(values: UInt64s) -> UInt64s:
     return finished
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _byte_hashes(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], valid: Booleans
 ) -> NDArray[np.int64]:

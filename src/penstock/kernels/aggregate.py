@@ -22,8 +22,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.kernels.kernel import kernel
 
 Int64s = NDArray[np.int64]
 Limbs = NDArray[np.uint64]
@@ -41,7 +42,7 @@ _EXPONENTS = 0x7FF
 _FRACTION = (1 << 52) - 1
 
 
-@njit(cache=True)
+@kernel
 def rows_in_time(
     order: Int64s,
     groups: Int64s,
@@ -90,7 +91,7 @@ def rows_in_time(
     return touched[:k], last[:k], owner[:row], instant[:row], stop[:row], living[:row]
 
 
-@njit(cache=True)
+@kernel
 def add_words(limbs: Limbs, events: Int64s, first: int, words: int, event: int) -> None:
     """Add the integer in rows ``first`` to ``first + words`` of ``events``, low word first."""
     extension = _ONES if events[first + words - 1, event] < 0 else _ZERO
@@ -103,7 +104,7 @@ def add_words(limbs: Limbs, events: Int64s, first: int, words: int, event: int) 
         limbs[i] = whole
 
 
-@njit(cache=True)
+@kernel
 def take_words(limbs: Limbs, events: Int64s, first: int, words: int, event: int) -> None:
     """Undo :func:`add_words`."""
     extension = _ONES if events[first + words - 1, event] < 0 else _ZERO
@@ -116,7 +117,7 @@ def take_words(limbs: Limbs, events: Int64s, first: int, words: int, event: int)
         limbs[i] = whole
 
 
-@njit(cache=True)
+@kernel
 def sum_words(
     owner: Int64s,
     stop: Int64s,
@@ -162,7 +163,7 @@ def sum_words(
     return counts, sums
 
 
-@njit(cache=True)
+@kernel
 def limbs_of_doubles(bits: Int64s, mask: Int64s, bit: int) -> tuple[int, int]:
     """The lowest and the highest limb that a finite value touches; (1, 0) if there is none."""
     lowest = 64
@@ -181,7 +182,7 @@ def limbs_of_doubles(bits: Int64s, mask: Int64s, bit: int) -> tuple[int, int]:
     return lowest, highest
 
 
-@njit(cache=True)
+@kernel
 def shift_in(limbs: Limbs, low: np.uint64, high: np.uint64, at: int, negative: bool) -> None:
     """Add (or take away) ``low`` at limb ``at`` and ``high`` at the next one."""
     carry = _ZERO
@@ -200,7 +201,7 @@ def shift_in(limbs: Limbs, low: np.uint64, high: np.uint64, at: int, negative: b
             carry = _ONE if half < word or limbs[i] < half else _ZERO
 
 
-@njit(cache=True)
+@kernel
 def add_double(limbs: Limbs, first: int, bits: int, sign: int) -> None:
     """Add (``sign`` 1) or take away (-1) the finite double with these ``bits``."""
     exponent = (bits >> 52) & _EXPONENTS
@@ -217,7 +218,7 @@ def add_double(limbs: Limbs, first: int, bits: int, sign: int) -> None:
     shift_in(limbs, low, high, (position >> 6) - first, (bits < 0) != (sign < 0))
 
 
-@njit(cache=True)
+@kernel
 def to_double(limbs: Limbs, first: int, magnitude: Limbs) -> float:
     """The sum in ``limbs``, rounded half to even; ``magnitude`` is room to work in."""
     width = limbs.shape[0]
@@ -269,7 +270,7 @@ def to_double(limbs: Limbs, first: int, magnitude: Limbs) -> float:
     return -value if negative else value
 
 
-@njit(cache=True)
+@kernel
 def sum_doubles(
     owner: Int64s,
     stop: Int64s,
@@ -333,7 +334,7 @@ def sum_doubles(
     return counts, sums, last, last_special
 
 
-@njit(cache=True)
+@kernel
 def changed_from(keys: Int64s, changed: Bools) -> None:
     """Set ``changed[i]`` where ``keys[i]`` is not ``keys[i - 1]``."""
     for i in range(1, keys.shape[0]):
@@ -341,7 +342,7 @@ def changed_from(keys: Int64s, changed: Bools) -> None:
             changed[i] = True
 
 
-@njit(cache=True)
+@kernel
 def differences(
     owner: Int64s, instants: Int64s, living: Int64s, shown: Int64s, changed: Bools, old: bool
 ) -> tuple[Int64s, Int64s, bool]:

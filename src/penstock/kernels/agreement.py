@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.kernels.kernel import kernel
 
 Int64s = NDArray[np.int64]
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True)
+@kernel
 def tally(values: Int64s, keys: Int64s, counts: Int64s, shift: int) -> None:
     """Count each of ``values`` in a table of ``2 ** (64 - shift)`` places, all empty before.
 
@@ -27,7 +28,7 @@ def tally(values: Int64s, keys: Int64s, counts: Int64s, shift: int) -> None:
         counts[place] += 1
 
 
-@njit(cache=True)
+@kernel
 def agreeing(values: Int64s, keys: Int64s, counts: Int64s, shift: int) -> int:
     """Pairs of one of ``values`` and an equal value that was counted."""
     mask = np.uint64(counts.shape[0] - 1)

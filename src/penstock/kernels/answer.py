@@ -7,9 +7,9 @@ stream, where the ring of the column begins, its mask, and the bytes of a value 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from penstock.kernels.kernel import kernel
 from penstock.kernels.pointer import bytes_at, int64s, uint32s
 from penstock.kernels.ring import DIGIT, sort_by_digits, survey
 
@@ -19,7 +19,7 @@ STREAM, RING, MASK, WIDTH = range(4)
 COLUMN = 4
 
 
-@njit(cache=True)
+@kernel
 def answer(
     code: Int64s,
     results: NDArray[np.int64],

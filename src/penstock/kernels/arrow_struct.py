@@ -21,9 +21,9 @@ are taken as they lie (``CHOSEN`` is negative).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from penstock.kernels.kernel import kernel
 from penstock.kernels.pointer import bytes_at, call, int64s
 from penstock.kernels.ring import DIGIT, sort_by_digits, survey
 
@@ -51,7 +51,7 @@ READY, ODD, TOO_FAR = range(3)
 """All is found; a column is not laid out as Arrow has it; an event time is out of reach."""
 
 
-@njit(cache=True)
+@kernel
 def is_valid(address: int, offset: int, i: int) -> bool:
     """Whether value ``i`` is not NULL, by the validity at ``address``, which is not 0."""
     if offset < 0:
@@ -60,7 +60,7 @@ def is_valid(address: int, offset: int, i: int) -> bool:
     return bool((bytes_at(address + (bit >> 3), 1)[0] >> (bit & 7)) & 1)
 
 
-@njit(cache=True)
+@kernel
 def has_null(address: int, offset: int, count: int) -> bool:
     """Whether one of ``count`` bits from ``offset`` on is not set."""
     bits = bytes_at(address, (offset + count + 7) >> 3)
@@ -80,7 +80,7 @@ def has_null(address: int, offset: int, count: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@kernel
 def _locate(
     array: Int64s,
     positions: Int64s,
@@ -107,7 +107,7 @@ def _locate(
     return int(nulls)
 
 
-@njit(cache=True)
+@kernel
 def _put_in_order(times: Int64s, places: NDArray[np.int64], count: int) -> None:
     """Put the first row of ``places``, ``count`` rows, in the order of their times."""
     own = np.empty(count, np.int64)
@@ -132,7 +132,7 @@ def _put_in_order(times: Int64s, places: NDArray[np.int64], count: int) -> None:
     places[0, :count] = places[1, :count]
 
 
-@njit(cache=True)
+@kernel
 def _choose(fact: Int64s, times: Int64s, valid: int, offset: int) -> int:
     """Find out which rows are taken in, and in which order."""
     count, ticks, farthest = fact[COUNT], fact[TICKS], fact[FARTHEST]
@@ -168,7 +168,7 @@ def _choose(fact: Int64s, times: Int64s, valid: int, offset: int) -> int:
     return READY
 
 
-@njit(cache=True)
+@kernel
 def look_at_all(
     arrays: NDArray[np.int64],
     positions: NDArray[np.int64],

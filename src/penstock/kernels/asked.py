@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.kernels.kernel import kernel
 
 Int64s = NDArray[np.int64]
 
 _PHI = np.uint64(11400714819323198485)
 
 
-@njit(cache=True)
+@kernel
 def fresh(values: Int64s, places: Int64s, shift: int, out: Int64s) -> int:
     """Put those of ``values`` into ``out`` that are not in their place, and into their place; how
     many. There are ``2 ** (64 - shift)`` places."""

@@ -9,9 +9,9 @@ row may be woken or let through by mistake, which costs a probe and changes no a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from penstock.kernels.kernel import kernel
 from penstock.kernels.probe import GROUP, filter_keys, locate, walk_on
 
 Int64s = NDArray[np.int64]
@@ -19,7 +19,7 @@ Uint32s = NDArray[np.uint32]
 Bytes = NDArray[np.uint8]
 
 
-@njit(cache=True)
+@kernel
 def wake(
     keys: Int64s,
     heads: Uint32s,
@@ -68,7 +68,7 @@ def wake(
     return count
 
 
-@njit(cache=True)
+@kernel
 def sort_out(
     rows: Int64s,
     keys: Int64s,

@@ -6,15 +6,16 @@ There is a bit for each row, the lowest of a byte first; it is set when the row 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.kernels.kernel import kernel
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
 
 
-@njit(cache=True)
+@kernel
 def close(rows: Int64s, first: int, closed: Bytes, out: Int64s) -> int:
     """Close ``rows``, of which row ``first`` has the first bit; how many were open, and are in
     ``out`` now."""
@@ -29,7 +30,7 @@ def close(rows: Int64s, first: int, closed: Bytes, out: Int64s) -> int:
     return count
 
 
-@njit(cache=True)
+@kernel
 def reopen(rows: Int64s, first: int, closed: Bytes) -> None:
     """Open ``rows``."""
     for i in range(rows.shape[0]):
@@ -37,7 +38,7 @@ def reopen(rows: Int64s, first: int, closed: Bytes) -> None:
         closed[place >> 3] &= np.uint8(255 - (1 << (place & 7)))
 
 
-@njit(cache=True)
+@kernel
 def are_open(rows: Int64s, first: int, closed: Bytes, out: Bools) -> None:
     """Tell which of ``rows`` are open."""
     for i in range(rows.shape[0]):
@@ -45,7 +46,7 @@ def are_open(rows: Int64s, first: int, closed: Bytes, out: Bools) -> None:
         out[i] = not closed[place >> 3] >> (place & 7) & 1
 
 
-@njit(cache=True)
+@kernel
 def put(closed: Bytes, start: int, stop: int, value: bool) -> None:
     """Close or open all rows from the bit ``start`` to ``stop``."""
     for place in range(start, stop):

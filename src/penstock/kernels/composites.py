@@ -9,10 +9,10 @@ each of these the address, the mask, and the column of ids by which it is read.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from penstock.kernels.index import insert
+from penstock.kernels.kernel import kernel
 from penstock.kernels.pairs import mixed
 from penstock.kernels.pointer import int64s, uint32s
 
@@ -24,7 +24,7 @@ INDEX = 4
 KEY = 3
 
 
-@njit(cache=True)
+@kernel
 def append(code: Int64s, start: int, tail: int, count: int, sources: Int64s, keys: Int64s) -> int:
     """Put ``count`` composites in from ``start`` on, whose ids are at the addresses ``sources``.
 
@@ -62,7 +62,7 @@ def append(code: Int64s, start: int, tail: int, count: int, sources: Int64s, key
     return wide
 
 
-@njit(cache=True)
+@kernel
 def first_whole(code: Int64s, row: int, head: int, lowest: Int64s) -> int:
     """The first row from ``row`` on with no id below the ``lowest`` of its column, or ``head``."""
     mask = code[MASK]

@@ -8,9 +8,9 @@ by mistake, never no.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from penstock.kernels.kernel import inlined, kernel
 from penstock.kernels.probe import GROUP, filter_keys, locate, walk_on
 
 Int64s = NDArray[np.int64]
@@ -22,7 +22,7 @@ _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 
 
-@njit(cache=True)
+@kernel
 def exists(
     keys: Int64s,
     heads: Uint32s,
@@ -66,7 +66,7 @@ def exists(
     return int(count)
 
 
-@njit(cache=True)
+@kernel
 def split(found: Bools, yes: Int64s, no: Int64s) -> None:
     """Fill ``yes`` with the positions that are set in ``found`` and ``no`` with the others.
 
@@ -79,7 +79,7 @@ def split(found: Bools, yes: Int64s, no: Int64s) -> None:
         there += np.uint64(found[np.uint64(i)])
 
 
-@njit(cache=True)
+@kernel
 def claim(claimed: Bools, mask: int, rows: Int64s, out: Int64s) -> int:
     """Claim each of ``rows`` that nobody has claimed; these go into ``out``. How many."""
     count = 0
@@ -91,7 +91,7 @@ def claim(claimed: Bools, mask: int, rows: Int64s, out: Int64s) -> int:
     return count
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _places(key: int, bits: int) -> tuple[np.int64, np.int64]:
     h = np.uint64(key)
     h = (h ^ (h >> np.uint64(30))) * _FIRST
@@ -101,7 +101,7 @@ def _places(key: int, bits: int) -> tuple[np.int64, np.int64]:
     return np.int64(h & spare), np.int64((h >> np.uint64(32)) & spare)
 
 
-@njit(cache=True)
+@kernel
 def add(table: UInt64s, keys: Int64s) -> None:
     """Put ``keys`` into the filter, whose size is a power of two."""
     bits = 64 * table.shape[0]
@@ -111,7 +111,7 @@ def add(table: UInt64s, keys: Int64s) -> None:
         table[second >> 6] |= np.uint64(1) << np.uint64(second & 63)
 
 
-@njit(cache=True)
+@kernel
 def may_contain(table: UInt64s, keys: Int64s, found: Bools) -> int:
     """Set ``found`` where the key may be in the filter; how many may."""
     bits = 64 * table.shape[0]

@@ -8,8 +8,9 @@ least twice as long as there are groups. A hash leads to a slot; all columns of 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.kernels.kernel import kernel
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -17,7 +18,7 @@ Bytes = NDArray[np.uint8]
 EMPTY = -1
 
 
-@njit(cache=True)
+@kernel
 def hash_row(keys: Int64s, row: int) -> np.int64:
     """A hash of all columns of one row (splitmix64's finaliser after each)."""
     h = np.uint64(0)
@@ -30,7 +31,7 @@ def hash_row(keys: Int64s, row: int) -> np.int64:
     return np.int64(h)
 
 
-@njit(cache=True)
+@kernel
 def number(rows: Int64s, keys: Int64s, slots: Int64s, count: int) -> tuple[Int64s, Int64s]:
     """The group of each of ``rows``, and the rows that are the first of a new group.
 
@@ -64,7 +65,7 @@ def number(rows: Int64s, keys: Int64s, slots: Int64s, count: int) -> tuple[Int64
     return groups, firsts[:new]
 
 
-@njit(cache=True)
+@kernel
 def enter(keys: Int64s, count: int, slots: Int64s) -> None:
     """Put the groups up to ``count`` into the empty ``slots``."""
     mask = slots.shape[0] - 1
@@ -75,7 +76,7 @@ def enter(keys: Int64s, count: int, slots: Int64s) -> None:
         slots[slot] = group
 
 
-@njit(cache=True)
+@kernel
 def size_of(offsets: Int64s, rows: Int64s) -> int:
     """How many bytes the values in ``rows`` have."""
     size = 0
@@ -84,7 +85,7 @@ def size_of(offsets: Int64s, rows: Int64s) -> int:
     return size
 
 
-@njit(cache=True)
+@kernel
 def copy_bytes(
     data: Bytes, offsets: Int64s, rows: Int64s, arena: Bytes, ends: Int64s, count: int
 ) -> None:

@@ -19,8 +19,9 @@ between equal keys.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.kernels.kernel import kernel
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -33,7 +34,7 @@ _SPINES = 130
 """More nodes than two right spines can have, as a heap has fewer than 2^63 nodes."""
 
 
-@njit(cache=True)
+@kernel
 def compare_bytes(nodes: Int64s, arena: Bytes, a: int, b: int) -> int:
     """The order of two byte strings with equal keys: negative, zero or positive."""
     start, other = nodes[a, START], nodes[b, START]
@@ -47,7 +48,7 @@ def compare_bytes(nodes: Int64s, arena: Bytes, a: int, b: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def precedes(nodes: Int64s, arena: Bytes, descending: bool, a: int, b: int) -> bool:
     """Whether ``a`` belongs above ``b``: less, or equal and longer alive."""
     if nodes[a, KEY] != nodes[b, KEY]:
@@ -59,7 +60,7 @@ def precedes(nodes: Int64s, arena: Bytes, descending: bool, a: int, b: int) -> b
     return bool(nodes[a, DEATH] > nodes[b, DEATH])
 
 
-@njit(cache=True)
+@kernel
 def with_room(nodes: Int64s, head: int) -> Int64s:
     """``nodes``, or a larger copy if there might be too little room for one merge."""
     if head + _SPINES <= nodes.shape[0]:
@@ -69,7 +70,7 @@ def with_room(nodes: Int64s, head: int) -> Int64s:
     return grown
 
 
-@njit(cache=True)
+@kernel
 def own(nodes: Int64s, head: int, fresh: int, node: int) -> tuple[int, int]:
     """``node``, or a copy of it that may be written to; and the new head."""
     if node >= fresh:
@@ -79,7 +80,7 @@ def own(nodes: Int64s, head: int, fresh: int, node: int) -> tuple[int, int]:
     return head, head + 1
 
 
-@njit(cache=True)
+@kernel
 def hang(nodes: Int64s, node: int, child: int) -> None:
     """Make ``child`` the right child of ``node``, or its left one if that has the higher rank."""
     left = nodes[node, LEFT]
@@ -94,7 +95,7 @@ def hang(nodes: Int64s, node: int, child: int) -> None:
         nodes[node, RANK] = child_rank + 1
 
 
-@njit(cache=True)
+@kernel
 def merge(
     nodes: Int64s,
     head: int,
@@ -122,7 +123,7 @@ def merge(
     return rest, head
 
 
-@njit(cache=True)
+@kernel
 def insert(
     nodes: Int64s,
     head: int,
@@ -170,7 +171,7 @@ def insert(
     return nodes, head, node
 
 
-@njit(cache=True)
+@kernel
 def least_in_time(
     owner: Int64s,
     instant: Int64s,
@@ -237,7 +238,7 @@ def least_in_time(
     return nodes, head, least
 
 
-@njit(cache=True)
+@kernel
 def pack(
     nodes: Int64s, head: int, arena: Bytes, descending: bool, roots: Int64s, before: int
 ) -> tuple[Int64s, int]:
@@ -284,7 +285,7 @@ def pack(
     return packed, count
 
 
-@njit(cache=True)
+@kernel
 def pack_single(nodes: Int64s, packed: Int64s, count: int, singles: Int64s) -> int:
     """Copy the nodes in ``singles`` (-1: none) behind the ``count`` packed ones; renumber them."""
     for i in range(singles.shape[0]):
@@ -296,7 +297,7 @@ def pack_single(nodes: Int64s, packed: Int64s, count: int, singles: Int64s) -> i
     return count
 
 
-@njit(cache=True)
+@kernel
 def pack_arena(nodes: Int64s, count: int, arena: Bytes, capacity: int) -> tuple[Bytes, int]:
     """An arena with only the bytes of the first ``count`` nodes, whose starts are renumbered."""
     size = 0
@@ -313,7 +314,7 @@ def pack_arena(nodes: Int64s, count: int, arena: Bytes, capacity: int) -> tuple[
     return packed, place
 
 
-@njit(cache=True)
+@kernel
 def put_bytes(
     nodes: Int64s,
     numbers: Int64s,
@@ -344,7 +345,7 @@ def put_bytes(
         place += size
 
 
-@njit(cache=True)
+@kernel
 def get_bytes(nodes: Int64s, numbers: Int64s, arena: Bytes) -> tuple[Bytes, Int64s]:
     """The bytes of the nodes ``numbers`` (-1: none), one after another, and their offsets."""
     offsets = np.zeros(numbers.shape[0] + 1, np.int64)
@@ -360,7 +361,7 @@ def get_bytes(nodes: Int64s, numbers: Int64s, arena: Bytes) -> tuple[Bytes, Int6
     return data, offsets
 
 
-@njit(cache=True)
+@kernel
 def get_keys(nodes: Int64s, least: Int64s, rows: Int64s, descending: bool) -> tuple[Int64s, Bools]:
     """The keys of the values in ``rows`` of ``least``, and where there is one."""
     keys = np.zeros(rows.shape[0], np.int64)

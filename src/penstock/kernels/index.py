@@ -28,9 +28,9 @@ the end from which it counts.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from penstock.kernels.kernel import inlined, kernel
 from penstock.kernels.prefetch import AHEAD, prefetch
 
 Int64s = NDArray[np.int64]
@@ -45,7 +45,7 @@ LARGEST = 1 << 30
 """The largest ring: a number below twice that and one bit of the filter fit into 32 bits."""
 
 
-@njit(cache=True, inline="always")
+@inlined
 def hash_of_wide(key: int) -> np.int64:
     """The code of a key that does not fit into 32 bits."""
     h = np.uint64(key)
@@ -54,7 +54,7 @@ def hash_of_wide(key: int) -> np.int64:
     return np.int64(np.int32(np.int64(h >> np.uint64(32))))
 
 
-@njit(cache=True, inline="always")
+@inlined
 def code_of(key: int) -> np.int64:
     """The key if it fits into 32 bits, else a hash of it that does."""
     code = np.int64(np.int32(key))
@@ -63,19 +63,19 @@ def code_of(key: int) -> np.int64:
     return code
 
 
-@njit(cache=True, inline="always")
+@inlined
 def hash_of(code: int) -> np.uint64:
     """Spreads a code over 64 bits."""
     return np.uint64(code) * _PHI
 
 
-@njit(cache=True, inline="always")
+@inlined
 def bucket_of(hashed: np.uint64, shift: int) -> np.uint64:
     """The bucket in a table of ``2 ** (64 - shift)`` buckets."""
     return hashed >> np.uint64(shift)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def tag_of(hashed: np.uint64, shift: int) -> np.uint64:
     """Which bit of a head is the key's: one of 8, 4, 2 or 1 above the number of a row."""
     bits = 64 - shift
@@ -84,7 +84,7 @@ def tag_of(hashed: np.uint64, shift: int) -> np.uint64:
     return np.uint64(bits + 1) + which
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _enter(
     heads: Uint32s, entries: Int64s, shift: int, mask: int, tail: int, s: int, code: int
 ) -> None:
@@ -102,7 +102,7 @@ def _enter(
     heads[bucket] = np.uint32((s & numbers) | tags | tag)
 
 
-@njit(cache=True)
+@kernel
 def insert(
     heads: Uint32s,
     entries: Int64s,
@@ -128,7 +128,7 @@ def insert(
     return bool(wide == 0)
 
 
-@njit(cache=True)
+@kernel
 def insert_chosen(
     heads: Uint32s,
     entries: Int64s,
@@ -150,7 +150,7 @@ def insert_chosen(
     return bool(wide == 0)
 
 
-@njit(cache=True)
+@kernel
 def remove(
     heads: Uint32s, entries: Int64s, shift: int, mask: int, tail: int, start: int, stop: int
 ) -> None:
@@ -165,7 +165,7 @@ def remove(
             heads[bucket] = np.uint32((older & numbers) | tags if older >= tail else 0)
 
 
-@njit(cache=True)
+@kernel
 def sweep(heads: Uint32s, mask: int, tail: int, newest: int) -> None:
     """Clear the heads that point at rows below the tail."""
     numbers = 2 * mask + 1
@@ -175,7 +175,7 @@ def sweep(heads: Uint32s, mask: int, tail: int, newest: int) -> None:
         heads[bucket] = np.uint32(head if s >= tail else 0)
 
 
-@njit(cache=True)
+@kernel
 def rebuild(
     heads: Uint32s,
     entries: Int64s,
@@ -195,7 +195,7 @@ def rebuild(
             _enter(heads, entries, shift, mask, tail, s, np.int64(np.int32(old)))
 
 
-@njit(cache=True)
+@kernel
 def heads_of(heads: Uint32s, entries: Int64s, shift: int, mask: int, tail: int, stop: int) -> None:
     """Fill new ``heads`` as they were when the row before ``stop`` was the newest."""
     numbers = 2 * mask + 1
@@ -209,7 +209,7 @@ def heads_of(heads: Uint32s, entries: Int64s, shift: int, mask: int, tail: int, 
             heads[bucket] = np.uint32((s & numbers) | tags | tag)
 
 
-@njit(cache=True)
+@kernel
 def enter_codes(
     heads: Uint32s, entries: Int64s, shift: int, mask: int, start: int, saved: Int64s
 ) -> None:

@@ -19,8 +19,9 @@ guess is not confirmed by the third, which may enter new values, is searched for
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.kernels.kernel import inlined, kernel
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -41,7 +42,7 @@ _S3 = np.uint64(0x7465646279746573)
 """What SipHash starts with."""
 
 
-@njit(cache=True, inline="always")
+@inlined
 def word_at(data: Bytes, position: int) -> np.uint64:
     """The eight bytes from ``position`` on, as a little-endian integer."""
     p = np.uint64(position)
@@ -57,7 +58,7 @@ def word_at(data: Bytes, position: int) -> np.uint64:
     )
 
 
-@njit(cache=True, inline="always")
+@inlined
 def part_of_word_at(data: Bytes, position: int, size: int) -> np.uint64:
     """The ``size`` (one to seven) bytes from ``position`` on, as a little-endian integer."""
     word = np.uint64(0)
@@ -70,13 +71,13 @@ def part_of_word_at(data: Bytes, position: int, size: int) -> np.uint64:
     return word
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _turned(value: np.uint64, bits: int) -> np.uint64:
     """``value`` with its bits rotated to the left."""
     return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _round(
     v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
@@ -94,7 +95,7 @@ def _round(
     return v0, v1, v2, v3
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _finished(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, size: int) -> np.int64:
     """The last word, which is the size, and three rounds more."""
     v3 ^= np.uint64(size)
@@ -107,7 +108,7 @@ def _finished(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, size: 
     return np.int64(v0 ^ v1 ^ v2 ^ v3)
 
 
-@njit(cache=True)
+@kernel
 def hash_bytes(data: Bytes, start: int, size: int, key: UInt64s) -> np.int64:
     """SipHash-1-3 with ``key`` of the ``size`` bytes from ``start`` on, as int64.
 
@@ -126,7 +127,7 @@ def hash_bytes(data: Bytes, start: int, size: int, key: UInt64s) -> np.int64:
     return np.int64(_finished(v0, v1, v2, v3, size))
 
 
-@njit(cache=True)
+@kernel
 def hash_entry(arena: Int64s, place: int, key: UInt64s) -> np.int64:
     """The same hash, of the bytes of an entry."""
     size = arena[place + 1]
@@ -139,7 +140,7 @@ def hash_entry(arena: Int64s, place: int, key: UInt64s) -> np.int64:
     return np.int64(_finished(v0, v1, v2, v3, size))
 
 
-@njit(cache=True)
+@kernel
 def is_entry(arena: Int64s, place: int, data: Bytes, start: int, size: int) -> bool:
     """Whether the entry at ``place`` is for the ``size`` bytes of ``data`` from ``start`` on."""
     if arena[place + 1] != size:
@@ -156,7 +157,7 @@ def is_entry(arena: Int64s, place: int, data: Bytes, start: int, size: int) -> b
     return left == 0 or np.uint64(arena[place]) == part_of_word_at(data, position, left)
 
 
-@njit(cache=True)
+@kernel
 def put_entry(arena: Int64s, place: int, number: int, data: Bytes, start: int, size: int) -> int:
     """Write an entry; the place behind it."""
     arena[place] = number
@@ -175,7 +176,7 @@ def put_entry(arena: Int64s, place: int, number: int, data: Bytes, start: int, s
     return place
 
 
-@njit(cache=True)
+@kernel
 def intern(
     data: Bytes,
     offsets: Int64s,
@@ -245,7 +246,7 @@ def intern(
     return rows, used, count
 
 
-@njit(cache=True)
+@kernel
 def rehash(old: Int64s, new: Int64s) -> None:
     """Move the entries of table ``old`` to the empty table ``new``, by the hashes stored there."""
     mask = len(new) // 2 - 1
@@ -259,7 +260,7 @@ def rehash(old: Int64s, new: Int64s) -> None:
             new[2 * slot + 1] = old[2 * i + 1]
 
 
-@njit(cache=True)
+@kernel
 def list_entries(arena: Int64s, places: Int64s, numbers: Int64s) -> None:
     """Fill in the places and numbers of all entries; ``places`` also gets the place behind them."""
     place = 0
@@ -270,7 +271,7 @@ def list_entries(arena: Int64s, places: Int64s, numbers: Int64s) -> None:
     places[len(numbers)] = place
 
 
-@njit(cache=True)
+@kernel
 def mark_live(places: Int64s, numbers: Int64s, live: Int64s, kept: Booleans) -> tuple[int, int]:
     """Set ``kept`` for the entries numbered in ``live``; how many they are, and their words.
 
@@ -295,7 +296,7 @@ def mark_live(places: Int64s, numbers: Int64s, live: Int64s, kept: Booleans) -> 
     return count, words
 
 
-@njit(cache=True)
+@kernel
 def copy_kept(
     arena: Int64s,
     places: Int64s,
@@ -320,7 +321,7 @@ def copy_kept(
                 used += 1
 
 
-@njit(cache=True)
+@kernel
 def copy_bytes(arena: Int64s, places: Int64s, offsets: Int64s, data: Bytes) -> None:
     """Copy the bytes of each entry to where ``offsets`` says."""
     for entry in range(len(offsets) - 1):

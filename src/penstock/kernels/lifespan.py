@@ -9,8 +9,9 @@ reverse order, which is what makes a failed push harmless.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.kernels.kernel import inlined, kernel
 
 Int64s = NDArray[np.int64]
 
@@ -18,13 +19,13 @@ FOREVER = np.int64(2**63 - 1)
 BEGINNING = np.int64(-(2**63) + 1)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def death_after(birth: int, span: int) -> np.int64 | int:
     """``birth + span``, which stops at the end of time instead of overflowing."""
     return birth + span if birth <= FOREVER - 1 - span else FOREVER - 1
 
 
-@njit(cache=True)
+@kernel
 def _after(births: Int64s, span: int, out: Int64s) -> None:
     for i in range(births.shape[0]):
         out[i] = death_after(births[i], span)
@@ -37,7 +38,7 @@ def after(births: Int64s, span: int) -> Int64s:
     return out
 
 
-@njit(cache=True)
+@kernel
 def kill_by_count(
     birth: Int64s, death: Int64s, mask: int, tail: int, start: int, stop: int, count: int
 ) -> None:
@@ -48,7 +49,7 @@ def kill_by_count(
             death[victim & mask] = birth[s & mask] - 1
 
 
-@njit(cache=True)
+@kernel
 def revive_by_count(death: Int64s, mask: int, tail: int, start: int, stop: int, count: int) -> None:
     """Undo :func:`kill_by_count`."""
     for s in range(start, stop):
@@ -57,7 +58,7 @@ def revive_by_count(death: Int64s, mask: int, tail: int, start: int, stop: int, 
             death[victim & mask] = FOREVER
 
 
-@njit(cache=True)
+@kernel
 def kill_by_partition(
     birth: Int64s,
     death: Int64s,
@@ -94,7 +95,7 @@ def kill_by_partition(
             sizes[p] -= 1
 
 
-@njit(cache=True)
+@kernel
 def revive_by_partition(
     death: Int64s,
     later: Int64s,

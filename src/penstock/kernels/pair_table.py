@@ -8,8 +8,9 @@ compared, so the hash decides nothing.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.kernels.kernel import inlined, kernel
 
 Int64s = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
@@ -21,7 +22,7 @@ _K1 = np.uint64(0xFF51AFD7ED558CCD)
 _32 = np.uint64(32)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def slot_of(first: int, second: int, mask: int) -> np.int64:
     """Where the search for a pair begins."""
     h = np.uint64(second) * _K0
@@ -31,7 +32,7 @@ def slot_of(first: int, second: int, mask: int) -> np.int64:
     return np.int64(h) & np.int64(mask)
 
 
-@njit(cache=True)
+@kernel
 def number_pairs(
     firsts: Int64s,
     seconds: Int64s,
@@ -70,7 +71,7 @@ def number_pairs(
     return rows, count
 
 
-@njit(cache=True)
+@kernel
 def enter_pairs(slots: Int64s, pairs: Int64s, count: int) -> None:
     """Enter ``count`` distinct pairs into the empty table ``slots``."""
     mask = len(slots) - 1
@@ -81,7 +82,7 @@ def enter_pairs(slots: Int64s, pairs: Int64s, count: int) -> None:
         slots[slot] = number
 
 
-@njit(cache=True)
+@kernel
 def renumber(live: Int64s, mapping: Int64s) -> int:
     """Fill ``mapping`` from old to new numbers: dense, in the old order, -1 where not in ``live``.
 

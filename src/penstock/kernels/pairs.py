@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from penstock.kernels.kernel import inlined, kernel
 from penstock.kernels.probe import GONE, holds
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@njit(cache=True)
+@kernel
 def reject(
     operator: int,
     left: Int64s,
@@ -34,7 +34,7 @@ def reject(
     return rejected
 
 
-@njit(cache=True)
+@kernel
 def shorten(deaths: Int64s, rows: Int64s, leaf_deaths: Int64s, mask: int, tail: int) -> None:
     """Bring ``deaths`` down to those of the leaf rows by now; below the tail all are gone."""
     for i in range(rows.shape[0]):
@@ -43,7 +43,7 @@ def shorten(deaths: Int64s, rows: Int64s, leaf_deaths: Int64s, mask: int, tail: 
         deaths[i] = min(deaths[i], death)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def mixed(hashed: int, value: int) -> np.int64:
     """``value`` folded into a hash: splitmix64's finaliser after each column."""
     h = (np.uint64(hashed) + np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(value)
@@ -52,7 +52,7 @@ def mixed(hashed: int, value: int) -> np.int64:
     return np.int64(h ^ (h >> np.uint64(31)))
 
 
-@njit(cache=True)
+@kernel
 def mix_into(hashes: Int64s, column: Int64s, mask: int, rows: Int64s) -> None:
     """Fold ``column[rows]`` into ``hashes``."""
     for i in range(rows.shape[0]):

@@ -11,10 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray, njit, types
+from numba import carray, types
 from numba.core.cgutils import ir, voidptr_t
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from penstock.kernels.kernel import inlined
 
 
 @intrinsic
@@ -38,21 +40,21 @@ def call(typing_context: Any, function: Any, argument: Any) -> Any:
     return types.void(function, argument), generate
 
 
-@njit(cache=True, inline="always")
+@inlined
 def int64s(address: int, size: int) -> NDArray[np.int64]:
     """``size`` numbers of 64 bits from ``address`` on."""
     array: NDArray[np.int64] = carray(_pointer(address), (size,), np.int64)
     return array
 
 
-@njit(cache=True, inline="always")
+@inlined
 def uint32s(address: int, size: int) -> NDArray[np.uint32]:
     """``size`` numbers of 32 bits from ``address`` on."""
     array: NDArray[np.uint32] = carray(_pointer(address), (size,), np.uint32)
     return array
 
 
-@njit(cache=True, inline="always")
+@inlined
 def bytes_at(address: int, size: int) -> NDArray[np.uint8]:
     """``size`` bytes from ``address`` on."""
     array: NDArray[np.uint8] = carray(_pointer(address), (size,), np.uint8)

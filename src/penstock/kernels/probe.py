@@ -23,10 +23,10 @@ ahead of time (:mod:`~penstock.kernels.prefetch`).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from penstock.kernels.index import bucket_of, code_of, hash_of, hash_of_wide, tag_of
+from penstock.kernels.kernel import inlined, kernel
 from penstock.kernels.lifespan import death_after
 from penstock.kernels.prefetch import AHEAD, prefetch
 
@@ -39,7 +39,7 @@ GONE = np.int64(-(2**63))
 _LOW = (1 << 32) - 1
 
 
-@njit(cache=True, inline="always")
+@inlined
 def filter_keys(
     keys: Int64s,
     start: int,
@@ -72,7 +72,7 @@ def filter_keys(
     return walking
 
 
-@njit(cache=True, inline="always")
+@inlined
 def locate(
     active: NDArray[np.int64], walking: np.uint64, entries: Int64s, newest: int, mask: int
 ) -> None:
@@ -85,7 +85,7 @@ def locate(
         active[1, at] = s
 
 
-@njit(cache=True)
+@kernel
 def walk_on(
     asked: int,
     s: int,
@@ -108,7 +108,7 @@ def walk_on(
     return staying + np.uint64((not is_over) & (older >= tail))
 
 
-@njit(cache=True)
+@kernel
 def probe(
     keys: Int64s,
     births: Int64s,
@@ -166,7 +166,7 @@ def probe(
     return int(count)
 
 
-@njit(cache=True)
+@kernel
 def probe_keys(
     keys: Int64s,
     heads: Uint32s,
@@ -210,7 +210,7 @@ def probe_keys(
     return int(count)
 
 
-@njit(cache=True)
+@kernel
 def live_together(
     births: Int64s,
     deaths: Int64s,
@@ -228,7 +228,7 @@ def live_together(
         deaths[np.uint64(i)] = min(deaths[np.uint64(i)], row_deaths[slot] if s >= tail else GONE)
 
 
-@njit(cache=True)
+@kernel
 def live_together_for(
     births: Int64s,
     deaths: Int64s,
@@ -251,7 +251,7 @@ def live_together_for(
 EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL = range(6)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def holds(operator: int, left: int, right: int) -> bool:
     """``left operator right``."""
     if operator == EQUAL:
@@ -267,7 +267,7 @@ def holds(operator: int, left: int, right: int) -> bool:
     return left >= right
 
 
-@njit(cache=True)
+@kernel
 def nested_loop(
     operators: Int64s,
     lefts: NDArray[np.int64],

@@ -14,9 +14,9 @@ is a place for the leaf rows of one stream; streams have slots in the order in w
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from penstock.kernels.kernel import kernel
 from penstock.kernels.lifespan import BEGINNING, FOREVER
 from penstock.kernels.pairs import mixed
 from penstock.kernels.pointer import int64s, uint32s
@@ -51,7 +51,7 @@ NOW = 4
 first rows that probes may see."""
 
 
-@njit(cache=True)
+@kernel
 def _gather_keys(
     code: Int64s, base: int, known: NDArray[np.int64], count: int, keys: Int64s
 ) -> None:
@@ -74,7 +74,7 @@ def _gather_keys(
             keys[np.uint64(i)] = mixed(keys[np.uint64(i)], column[place])
 
 
-@njit(cache=True)
+@kernel
 def _check(code: Int64s, at: int, made: NDArray[np.int64], count: int, keep: Int64s) -> int:
     """Positions of ``keep`` that pass one comparison; how many."""
     operator = code[at]
@@ -95,7 +95,7 @@ def _check(code: Int64s, at: int, made: NDArray[np.int64], count: int, keep: Int
     return int(np.int64(kept))
 
 
-@njit(cache=True)
+@kernel
 def _pack(made: NDArray[np.int64], width: int, keep: Int64s, count: int) -> None:
     """Bring the positions in ``keep`` (ascending) to the front."""
     for slot in range(width):
@@ -104,7 +104,7 @@ def _pack(made: NDArray[np.int64], width: int, keep: Int64s, count: int) -> None
             rows[np.uint64(k)] = rows[np.uint64(keep[np.uint64(k)])]
 
 
-@njit(cache=True)
+@kernel
 def _date(
     code: Int64s,
     dates: int,
@@ -151,7 +151,7 @@ def _date(
     return living
 
 
-@njit(cache=True)
+@kernel
 def _keep_whole(
     made: NDArray[np.int64], first: int, after: int, lows: Int64s, count: int, kept: Int64s
 ) -> int:
@@ -167,7 +167,7 @@ def _keep_whole(
     return number
 
 
-@njit(cache=True)
+@kernel
 def run(
     code: Int64s,
     now: Int64s,

@@ -26,12 +26,12 @@ not, the call ends and says what is lacking (:data:`LACKING`), and the next one 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from penstock.kernels.asleep import sort_out, wake
 from penstock.kernels.composites import append
 from penstock.kernels.cycles import cycles
+from penstock.kernels.kernel import kernel
 from penstock.kernels.pairs import mixed
 from penstock.kernels.pointer import bytes_at, int64s, uint32s
 from penstock.kernels.probe_order import BOUND, LOW, NARROW, NEWEST, NOW
@@ -73,7 +73,7 @@ _TESTED = 1 << 10
 """Who is woken goes into a ring that has room for so many, at least; and so does who is tested."""
 
 
-@njit(cache=True)
+@kernel
 def _keys_of(
     code: Int64s, at: int, mask: int, first: int, count: int, keys: NDArray[np.int64]
 ) -> Int64s:
@@ -104,7 +104,7 @@ def _keys_of(
     return keys[:count]
 
 
-@njit(cache=True)
+@kernel
 def _store(
     code: Int64s,
     at: int,
@@ -127,7 +127,7 @@ def _store(
     rings[ring, FREE] -= count
 
 
-@njit(cache=True)
+@kernel
 def _find_asleep(
     asleep: NDArray[np.uint8], mask: int, first: int, stop: int, number: int, out: Int64s
 ) -> tuple[int, int]:
@@ -146,7 +146,7 @@ def _find_asleep(
     return count, first
 
 
-@njit(cache=True)
+@kernel
 def _wake(
     code: Int64s,
     at: int,
@@ -206,7 +206,7 @@ def _wake(
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def _test(
     code: Int64s,
     at: int,
@@ -267,7 +267,7 @@ def _test(
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def _ready(
     code: Int64s,
     order: int,
@@ -295,7 +295,7 @@ def _ready(
     return True
 
 
-@njit(cache=True)
+@kernel
 def _choose(met: NDArray[np.uint8], first: int, count: int, out: NDArray[np.int64]) -> int:
     """Fill ``out`` with those of ``count`` rows from ``first`` on that are ``met``; how many."""
     chosen = np.uint64(0)
@@ -305,7 +305,7 @@ def _choose(met: NDArray[np.uint8], first: int, count: int, out: NDArray[np.int6
     return int(np.int64(chosen))
 
 
-@njit(cache=True)
+@kernel
 def _join(
     code: Int64s,
     at: int,
@@ -402,7 +402,7 @@ def _join(
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def run(
     code: Int64s,
     rings: NDArray[np.int64],

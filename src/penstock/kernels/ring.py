@@ -10,15 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.kernels.kernel import kernel
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 AnyColumn = NDArray[Any]
 
 
-@njit(cache=True)
+@kernel
 def put(column: AnyColumn, mask: int, start: int, values: AnyColumn) -> None:
     """Write ``values`` to the rows from ``start`` on: up to the end of the ring, then from its
     beginning. Two plain loops, which become block copies."""
@@ -31,7 +32,7 @@ def put(column: AnyColumn, mask: int, start: int, values: AnyColumn) -> None:
         column[i - before] = values[i]
 
 
-@njit(cache=True)
+@kernel
 def _take(column: AnyColumn, mask: int, rows: Int64s, out: AnyColumn) -> None:
     for i in range(rows.shape[0]):
         out[np.uint64(i)] = column[np.uint64(rows[np.uint64(i)] & mask)]
@@ -44,7 +45,7 @@ def take(column: AnyColumn, mask: int, rows: Int64s) -> AnyColumn:
     return out
 
 
-@njit(cache=True)
+@kernel
 def take_since(
     column: Int64s, mask: int, rows: Int64s, first: int, out: Int64s, since: Bools
 ) -> int:
@@ -60,7 +61,7 @@ def take_since(
     return int(below)
 
 
-@njit(cache=True)
+@kernel
 def _pick(values: AnyColumn, positions: Int64s, out: AnyColumn) -> None:
     for i in range(positions.shape[0]):
         out[np.uint64(i)] = values[np.uint64(positions[np.uint64(i)])]
@@ -73,7 +74,7 @@ def pick(values: AnyColumn, positions: Int64s) -> AnyColumn:
     return out
 
 
-@njit(cache=True)
+@kernel
 def move(
     column: AnyColumn, mask: int, target: AnyColumn, target_mask: int, tail: int, head: int
 ) -> None:
@@ -82,7 +83,7 @@ def move(
         target[s & target_mask] = column[s & mask]
 
 
-@njit(cache=True)
+@kernel
 def first_alive(death: Int64s, mask: int, tail: int, head: int, before: int) -> int:
     """The first row whose death is not before ``before``; ``head`` if there is none."""
     while tail < head and death[tail & mask] < before:
@@ -90,7 +91,7 @@ def first_alive(death: Int64s, mask: int, tail: int, head: int, before: int) -> 
     return tail
 
 
-@njit(cache=True)
+@kernel
 def last_born(birth: Int64s, mask: int, low: int, bound: int, instant: int) -> int:
     """The row after the last one before ``bound`` that was born by ``instant``, or ``low``."""
     while bound > low and birth[np.uint64((bound - 1) & mask)] > instant:
@@ -105,7 +106,7 @@ def alive_rows(death: Int64s, mask: int, tail: int, head: int, before: int) -> I
     return alive
 
 
-@njit(cache=True)
+@kernel
 def is_sorted(values: Int64s) -> bool:
     """Whether ``values`` never go down."""
     for i in range(1, values.shape[0]):  # noqa: SIM110 - a plain loop compiles best
@@ -114,7 +115,7 @@ def is_sorted(values: Int64s) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def is_run(rows: Int64s) -> bool:
     """Whether ``rows`` are consecutive numbers."""
     gaps = np.int64(0)
@@ -123,7 +124,7 @@ def is_run(rows: Int64s) -> bool:
     return bool(gaps == 0)
 
 
-@njit(cache=True)
+@kernel
 def survey(values: Int64s) -> tuple[int, int, bool]:
     """The lowest and the highest of ``values``, at least one; and if they never fall."""
     lowest = highest = values[0]
@@ -135,7 +136,7 @@ def survey(values: Int64s) -> tuple[int, int, bool]:
     return lowest, highest, rising
 
 
-@njit(cache=True)
+@kernel
 def sort_by_digits(
     values: Int64s, lowest: int, bits: int, passes: int, order: NDArray[np.int64]
 ) -> None:

@@ -8,10 +8,10 @@ as with any frequent value, and no more than that: what searches by hashes has i
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from penstock.kernels.intern import part_of_word_at, word_at
+from penstock.kernels.kernel import kernel
 
 Bytes = NDArray[np.uint8]
 
@@ -21,7 +21,7 @@ _K2 = np.uint64(0xC4CEB9FE1A85EC53)
 _32 = np.uint64(32)
 
 
-@njit(cache=True)
+@kernel
 def stable_hash(data: Bytes, start: int, size: int) -> np.int64:
     """A 64-bit hash of the ``size`` bytes from ``start`` on, as int64."""
     h = np.uint64(size) * _K0

@@ -17,13 +17,13 @@ else they are gathered first.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from penstock.kernels import arrow_struct
 from penstock.kernels.answer import answer
 from penstock.kernels.arrow_struct import is_valid
 from penstock.kernels.cycles import cycles
+from penstock.kernels.kernel import kernel
 from penstock.kernels.lifespan import BEGINNING
 from penstock.kernels.pointer import bytes_at, int64s
 from penstock.kernels.push import (
@@ -77,7 +77,7 @@ for each row; where to put which rows of the source were taken in (0: nowhere). 
 found: whether these are not simply all as they lie."""
 
 
-@njit(cache=True)
+@kernel
 def _let_go(code: Int64s, rings: NDArray[np.int64], end: int, instant: int) -> None:
     """Move ``end`` of all rings, ``TAIL`` or ``RING_LOW``, past what died before ``instant``."""
     at = code[1 + code[0]]
@@ -102,7 +102,7 @@ def _let_go(code: Int64s, rings: NDArray[np.int64], end: int, instant: int) -> N
         at += 2 + 2 * columns
 
 
-@njit(cache=True)
+@kernel
 def _select(each: Int64s, fact: Int64s, valid: Int64s, offsets: Int64s, places: Int64s) -> int:
     """Fill ``places`` with the rows of the source that have all keys of the window; how many."""
     count, chosen = fact[arrow_struct.COUNT], fact[arrow_struct.CHOSEN]
@@ -128,7 +128,7 @@ def _select(each: Int64s, fact: Int64s, valid: Int64s, offsets: Int64s, places: 
     return int(chosen)
 
 
-@njit(cache=True)
+@kernel
 def _gather(source: int, width: int, places: Int64s, target: int) -> None:
     """Copy the values at ``places`` of a column, ``width`` bytes each, to ``target``."""
     count = places.shape[0]
@@ -144,7 +144,7 @@ def _gather(source: int, width: int, places: Int64s, target: int) -> None:
             bytes_out[np.uint64(width * i + j)] = parts[np.uint64(at + j)]
 
 
-@njit(cache=True)
+@kernel
 def _flag(
     address: int, offset: int, is_arranged: bool, places: Int64s, count: int, target: int
 ) -> None:
@@ -158,7 +158,7 @@ def _flag(
         out[np.uint64(i)] = is_valid(address, offset, place)
 
 
-@njit(cache=True)
+@kernel
 def _arrange(each: Int64s, fact: Int64s, table: Int64s) -> tuple[int, int]:
     """Find or make the columns of the new rows of a window; how many rows, and their times."""
     columns, count = table[COLUMNS], fact[arrow_struct.COUNT]
@@ -193,7 +193,7 @@ def _arrange(each: Int64s, fact: Int64s, table: Int64s) -> tuple[int, int]:
     return number, times
 
 
-@njit(cache=True)
+@kernel
 def _take_in(
     arrivals: NDArray[np.int64],
     facts: NDArray[np.int64],
@@ -233,7 +233,7 @@ def _take_in(
         laps[each[LAP]] = cycles() - before
 
 
-@njit(cache=True)
+@kernel
 def _clear(code: Int64s, rings: NDArray[np.int64], met: NDArray[np.uint8]) -> None:
     """New rows are awake, and nobody has been met."""
     for item in range(code[0]):
@@ -248,7 +248,7 @@ def _clear(code: Int64s, rings: NDArray[np.int64], met: NDArray[np.uint8]) -> No
                 met[SCRATCH : SCRATCH + rings[opposite, HEAD] - rings[opposite, OLD]] = 0
 
 
-@njit(cache=True)
+@kernel
 def begin(
     arrivals: NDArray[np.int64],
     facts: NDArray[np.int64],
@@ -270,7 +270,7 @@ def begin(
     _take_in(arrivals, facts, hashes, rings, narrow, laps)
 
 
-@njit(cache=True)
+@kernel
 def push(
     arrivals: NDArray[np.int64],
     facts: NDArray[np.int64],

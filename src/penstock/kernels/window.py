@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from penstock.kernels.index import insert
+from penstock.kernels.kernel import inlined, kernel
 from penstock.kernels.lifespan import FOREVER, death_after
 from penstock.kernels.pairs import mixed
 from penstock.kernels.pointer import bytes_at, int64s, uint32s
@@ -27,7 +27,7 @@ FIRST = 6
 COLUMN = 2
 
 
-@njit(cache=True)
+@kernel
 def _put(values: AnyColumn, ring: AnyColumn, first: int) -> None:
     """Copy ``values`` into ``ring`` from ``first`` on, then from its beginning."""
     before = min(values.shape[0], ring.shape[0] - first)
@@ -35,7 +35,7 @@ def _put(values: AnyColumn, ring: AnyColumn, first: int) -> None:
     ring[: values.shape[0] - before] = values[before:]
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _live(times: Int64s, ticks: int, span: int, births: Int64s, deaths: Int64s, slot: int) -> None:
     """Write down when rows are born and die, the first of ``times`` for row ``slot``."""
     for i in range(times.shape[0]):
@@ -44,7 +44,7 @@ def _live(times: Int64s, ticks: int, span: int, births: Int64s, deaths: Int64s, 
         deaths[np.uint64(slot + i)] = death_after(birth, span) if span >= 0 else FOREVER
 
 
-@njit(cache=True)
+@kernel
 def append(
     code: Int64s,
     start: int,

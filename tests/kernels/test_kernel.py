@@ -1,0 +1,60 @@
+"""What is kept on disk of a kernel is not used when another kernel, part of it, has changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import penstock.kernels.kernel
+
+_INNER = """from penstock.kernels.kernel import kernel
+
+STEP = {step}
+
+
+@kernel
+def inner(x):
+    return x + STEP
+"""
+_OUTER = """from penstock.kernels.inner import inner
+from penstock.kernels.kernel import kernel
+
+
+@kernel
+def outer(x):
+    return 10 * inner(x)
+"""
+_PROGRAM = """
+from penstock.kernels.outer import outer
+answer = outer(1)
+print(answer, sum(outer.stats.cache_hits.values()))
+"""
+
+
+def test_a_change_in_one_file_reaches_the_kernels_of_others(tmp_path: Path) -> None:
+    package = tmp_path / "penstock" / "kernels"
+    package.mkdir(parents=True)
+    (tmp_path / "penstock" / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("")
+    shutil.copy(str(penstock.kernels.kernel.__file__), package)
+    (package / "outer.py").write_text(_OUTER)
+
+    def run(step: int) -> str:
+        (package / "inner.py").write_text(_INNER.format(step=step))
+        for file in package.glob("*.py"):
+            os.utime(file, (1, 1))  # As a wheel does it: one time for all, and the sizes are equal.
+        told = subprocess.run(
+            [sys.executable, "-B", "-c", _PROGRAM],
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return told.stdout.strip()
+
+    assert run(1) == "20 0"
+    assert run(1) == "20 1", "kept on disk"
+    assert run(2) == "30 0"
