@@ -18,13 +18,14 @@ MOST_FIELDS = 40
 _DEEPEST = 4
 _LONGEST_CELLS = 120
 _HIDDEN = ("version", "event", "at", "run")
-_FIRST = ("refused", "reason", "numbers")
+_FIRST = ("refused", "reason", "text", "numbers")
 """What a person wants to know first."""
 _TITLES = {
     "start": "started",
     "restart": "went on after a restart",
     "stop": "stopped",
     "failure": "failed",
+    "warning": "worth a look",
     "order pin": "pin ordered",
     "order undo": "undo ordered",
     "order unpin": "unpin ordered",
@@ -43,7 +44,7 @@ _TITLES = {
     "wave resume": "resume wave",
 }
 """By the event and what it did."""
-_BAD = ("failure", "order refused", "decision refuse", "decision fail", "overload short")
+_BAD = ("failure", "warning", "order refused", "decision refuse", "decision fail", "overload short")
 _MINOR = ("decision keep", "wave suspend", "wave resume")
 _SAME = ("event", "batch", "action", "before", "plan")
 _PLAN_KEYS = ("plan", "after", "to", "new_plan")
@@ -122,7 +123,7 @@ def _summary(kind: str, fields: Mapping[str, Any]) -> str:
         by = fields.get("by_streams")
         where = ", ".join(by) if isinstance(by, Mapping) else ""
         return f"{number(fields.get('rows')):,.0f} of {where}"
-    for name in ("refused", "reason", "why", *_PLAN_KEYS):
+    for name in ("refused", "reason", "why", "text", *_PLAN_KEYS):
         value = fields.get(name)
         if isinstance(value, str) and value:
             return value.splitlines()[0][:200]
