@@ -98,7 +98,12 @@ _MEMORY = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
 """How processes get memory and when they give it back: the C library's ways, and Arrow like it."""
-_LEAN_COMPILER = "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.5 -XX:MetaspaceSize=256m"
+_LEAN_COMPILER = (
+    "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.5 -XX:MetaspaceSize=256m "
+    # With one compiler Java keeps 48 MB for its code; a job of a minute filled them, and then
+    # nothing is compiled any more.
+    "-XX:ReservedCodeCacheSize=192m"
+)
 # Arrow would check the bounds of every value that is handed over, a quarter of the time to do so;
 # Spark makes room before it writes.
 _UNCHECKED = "-Darrow.enable_unsafe_memory_access=true"
