@@ -48,7 +48,7 @@ from penstock.spark.data_source.source import register
 from penstock.spark.join import join
 from penstock.spark.private_spark import java_of
 from penstock.spark.process_tree import cpu_seconds
-from penstock.spark.session import PARTITIONS, PROVIDER, ROCKSDB, session
+from penstock.spark.session import EMPTY_BATCHES, PARTITIONS, PROVIDER, ROCKSDB, session
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 _USUAL_JAVA = "-XX:TieredStopAtLevel=4 -XX:+UseG1GC"
@@ -65,6 +65,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     options: dict[str, Any] = {
         PROVIDER: HDFS if order["store"] == "hdfs" else ROCKSDB,
         PARTITIONS: order["partitions"],
+        EMPTY_BATCHES: "false",
     }
     if order["kind"] == "spark":
         options["spark.driver.extraJavaOptions"] = _USUAL_JAVA

@@ -34,7 +34,7 @@ from penstock.spark.checkpoint_owner import CheckpointOwner, last_batch
 from penstock.spark.listener import ProgressListener, batch_event, plan_decisions
 from penstock.spark.plan_orders import ORDERS, OrderKind, PlanOrders, checked_order
 from penstock.spark.prepared_job import PreparedJob
-from penstock.spark.session import PARTITIONS
+from penstock.spark.session import EMPTY_BATCHES, PARTITIONS
 from penstock.spark.sinks import start_sink
 from penstock.spark.spark_mistake import blamed_on, one_line, own_error
 from penstock.spark.told_warnings import collected_warnings
@@ -114,7 +114,7 @@ class JobRun:
             results = prepared.results()
         self._spark = results.sparkSession
         self._spark.streams.addListener(self._listener)
-        few = _no_empty_partitions(self._spark, prepared)
+        few = _nothing_empty(self._spark, prepared)
         with blamed_on(f"{job.file or job.name}: sink"), few:
             self._query = start_sink(results, job)
         mine = CheckpointOwner.of(prepared.query, prepared.cells)
@@ -254,19 +254,24 @@ def _given(limits: Mapping[str, float | None]) -> dict[str, float]:
 
 
 @contextmanager
-def _no_empty_partitions(spark: SparkSession, prepared: PreparedJob) -> Iterator[None]:
-    """What starts here has no more partitions than cells: each costs a batch a fixed time.
+def _nothing_empty(spark: SparkSession, prepared: PreparedJob) -> Iterator[None]:
+    """What starts here has no more partitions than cells, and no micro-batch without rows.
 
-    A query takes its settings with it when it starts, so they can be put back then. If it started
-    before, Spark takes the number of partitions from the checkpoint.
+    Each costs a fixed time: cells have nothing to do in such a batch, and between them and the sink
+    nothing waits for a watermark. A query takes its settings with it when it starts, so they are
+    put back then. If it started before, Spark takes the number of partitions from the checkpoint.
     """
-    usual = str(spark.conf.get(PARTITIONS))
-    if PARTITIONS not in prepared.job.spark and prepared.placement.cells < int(usual):
-        spark.conf.set(PARTITIONS, prepared.placement.cells)
+    usual = {name: str(spark.conf.get(name)) for name in (PARTITIONS, EMPTY_BATCHES)}
+    wanted = {EMPTY_BATCHES: "false"}
+    if prepared.placement.cells < int(usual[PARTITIONS]):
+        wanted[PARTITIONS] = str(prepared.placement.cells)
+    for name in wanted.keys() - prepared.job.spark.keys():
+        spark.conf.set(name, wanted[name])
     try:
         yield
     finally:
-        spark.conf.set(PARTITIONS, usual)
+        for name, value in usual.items():
+            spark.conf.set(name, value)
 
 
 @contextmanager
