@@ -28,7 +28,7 @@ SECONDS = 300
 def write_job(folder: Path, query: str = context_run.QUERY) -> None:
     page = block_of("object-storage.md", "toml")
     columns = ", ".join(f"{name} BIGINT" for name in context_run.SCHEMA.names)
-    place = f"s3a://{BUCKET}/work"
+    place = f"s3a://{BUCKET}/join"
     sources = "".join(
         f'[sources.{name}]\nformat = "parquet"\npath = "{place}/{name}"\n'
         f'watermark = "10 SECONDS"\nschema = "{columns}"\noptions.maxFilesPerTrigger = 1\n'
@@ -81,7 +81,7 @@ def test_a_job_that_is_all_objects(tmp_path: Path) -> None:
             for name in context_run.STREAMS:
                 for batch in batches:
                     content = (work / name / f"{batch}.parquet").read_bytes()
-                    with store.open_output_stream(f"{BUCKET}/work/{name}/{batch}.parquet") as out:
+                    with store.open_output_stream(f"{BUCKET}/join/{name}/{batch}.parquet") as out:
                         out.write(content)
 
         deliver(range(2))
@@ -90,7 +90,7 @@ def test_a_job_that_is_all_objects(tmp_path: Path) -> None:
         assert (first["kind"], first["orders"]) == ("Start", [""])
         assert NAME in {
             Path(each.path).name
-            for each in store.get_file_info(pf.FileSelector(f"{BUCKET}/work/checkpoint"))
+            for each in store.get_file_info(pf.FileSelector(f"{BUCKET}/join/checkpoint"))
         }
         deliver(range(2, 4))
         again = outcome(tmp_path, endpoint)
@@ -100,6 +100,6 @@ def test_a_job_that_is_all_objects(tmp_path: Path) -> None:
         write_job(tmp_path, context_run.QUERY.replace("A.y = C.y", "A.x = C.x"))
         refused = outcome(tmp_path, endpoint)["refused"]
         assert "which belongs to another query" in refused
-        pf.copy_files(f"{BUCKET}/work/results", str(work / "results"), source_filesystem=store)
+        pf.copy_files(f"{BUCKET}/join/results", str(work / "results"), source_filesystem=store)
     assert context_run.found(work) == context_run.expected(work) != []
     assert (tmp_path / "job.events.jsonl").is_file()
