@@ -166,7 +166,7 @@ def test_a_batch_that_is_computed_twice_keeps_its_engines(
     stream.write(range(8))
     found = stream.run(stream.folder / "checkpoint", actions=2)
     assert [found[batch] for batch in range(8)] == expected[:8]
-    assert "live" in stream.origins  # A worker that Spark starts meanwhile has to restore its own.
+    assert "live" in stream.origins  # A worker that gets a cell for the first time restores it.
 
 
 def test_other_cells_another_lateness_a_changed_query_and_back(
