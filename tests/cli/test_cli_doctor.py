@@ -78,7 +78,7 @@ def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_old_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from penstock.spark import java
+    from penstock.spark.start import java
 
     script = tmp_path / "bin" / "java"
     script.parent.mkdir()

@@ -73,7 +73,7 @@ def test_one_line(
         raise error
 
     monkeypatch.setattr(spark_start, "is_installed", installed)
-    monkeypatch.setattr("penstock.spark.job_session.job_session", refuse)
+    monkeypatch.setattr("penstock.spark.jobs.job_session.job_session", refuse)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     job = tmp_path / "job.toml"
     job.write_text(JOB)

@@ -25,9 +25,9 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 ELSEWHERE = {
-    "how-to/join-dataframes.md": "tests/spark/test_pages_on_spark.py",
-    "how-to/run-a-job.md": "tests/spark/test_examples.py, after the example has run",
-    "reference/events.md": "tests/spark/test_examples.py, after the example has run",
+    "how-to/join-dataframes.md": "tests/spark/jobs/test_pages_on_spark.py",
+    "how-to/run-a-job.md": "tests/spark/jobs/test_examples.py, after the example has run",
+    "reference/events.md": "tests/spark/jobs/test_examples.py, after the example has run",
     "explanation/jit.md": "tests/experiments/test_jit_walkthrough.py",
 }
 PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))

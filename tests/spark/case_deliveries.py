@@ -8,7 +8,7 @@ from penstock.cells.delivery import Delivery, to_chunk
 from penstock.cells.packing import NO_NEWS, Packer
 from penstock.cells.placement import Placement
 from penstock.query.join_graph import JoinGraph
-from penstock.spark.cell import CellSettings
+from penstock.spark.cells.cell import CellSettings
 from penstock.testing import Case, Oracle
 
 

@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession, is_remote
 import penstock
 import penstock.spark
 from penstock.job import read_job
-from penstock.spark.job_run import JobRun
-from penstock.spark.prepared_job import prepare
+from penstock.spark.jobs.job_run import JobRun
+from penstock.spark.jobs.prepared_job import prepare
 from penstock.telemetry import Batch, Event
 from penstock.testing import Oracle, rows_of
 

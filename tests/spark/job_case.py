@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.job import Job, read_job
-from penstock.spark.job_run import JobRun
-from penstock.spark.prepared_job import prepare
+from penstock.spark.jobs.job_run import JobRun
+from penstock.spark.jobs.prepared_job import prepare
 from penstock.telemetry import Batch, Event, read_events
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("x", pa.string())])

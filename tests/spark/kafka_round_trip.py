@@ -10,9 +10,9 @@ import sys
 from typing import Any
 
 from penstock.job import read_job
-from penstock.spark.job_run import JobRun
-from penstock.spark.job_session import job_session
-from penstock.spark.prepared_job import prepare
+from penstock.spark.jobs.job_run import JobRun
+from penstock.spark.jobs.job_session import job_session
+from penstock.spark.jobs.prepared_job import prepare
 
 
 def main(file: str, messages: list[dict[str, list[dict[str, Any]]]]) -> None:

@@ -19,7 +19,7 @@ from pyspark import TaskContext
 
 import penstock
 import penstock.spark
-from penstock.spark.cell_processor import CellProcessor
+from penstock.spark.operator.cell_processor import CellProcessor
 
 STREAMS = ("A", "B", "C")
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])

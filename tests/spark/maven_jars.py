@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from penstock.spark.java import find_java
+from penstock.spark.start.java import find_java
 
 _FETCH_SECONDS = 240
 

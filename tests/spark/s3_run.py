@@ -16,9 +16,9 @@ import s3_server
 
 from penstock.errors import PenstockError
 from penstock.job import read_job
-from penstock.spark.job_run import JobRun
-from penstock.spark.job_session import job_session
-from penstock.spark.prepared_job import prepare
+from penstock.spark.jobs.job_run import JobRun
+from penstock.spark.jobs.job_session import job_session
+from penstock.spark.jobs.prepared_job import prepare
 from penstock.telemetry import Batch, Event, Order
 
 

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import penstock.spark
 from penstock.errors import PenstockError
 from penstock.query.join_graph import ARRIVAL, JoinGraph
-from penstock.spark.arrow_types import answer_schema, check_type
+from penstock.spark.rows.arrow_types import answer_schema, check_type
 from penstock.testing import Case, Knobs, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
 

@@ -8,8 +8,8 @@ import pytest
 
 import penstock
 from penstock.spark.burst_streams import PLAN, BurstStreams, codes, truth
+from penstock.spark.cells.trigger_budget import seconds_until_due
 from penstock.spark.overload_burst import Row, verdict
-from penstock.spark.trigger_budget import seconds_until_due
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -16,7 +16,7 @@ from typing import IO
 
 import pyspark
 
-from penstock.spark.java import find_java
+from penstock.spark.start.java import find_java
 
 _HOSTS = ("127.0.0.1", "127.0.0.2")
 _SECONDS = 120

@@ -19,7 +19,7 @@ import pytest
 
 import penstock
 from penstock.cli import main as cli
-from penstock.spark import process_tree
+from penstock.spark.start import process_tree
 from penstock_studies.peers import environment, peer, peers_bench
 from penstock_studies.peers.bounded_run import (
     DONE,

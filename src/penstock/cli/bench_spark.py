@@ -18,8 +18,8 @@ how much memory they are given: with Spark's default of 1 GB, about twice as man
 they get ``--heap``, by default a quarter of the machine's memory: what makes them fast. With
 several sizes they run once with each, and it can be seen what memory buys. All else is as
 :func:`penstock.spark.session` sets it, except Java's compiler and collector, where they get what
-suits them (:mod:`penstock.spark.bench_run`). The archive of Java's classes, which both use, is made
-before anything is measured.
+suits them (:mod:`penstock.spark.bench.bench_run`). The archive of Java's classes, which both use,
+is made before anything is measured.
 
 The fixed cost of a micro-batch is measured on batches of a few rows, against a stateful Python
 query that does nothing: CPU time and wall time per batch, without the first batches.
@@ -162,7 +162,7 @@ def run(options: argparse.Namespace) -> int:
 def _check_system(target: Path | None) -> None:
     """What would fail after minutes is found at once."""
     try:
-        from penstock.spark import process_tree
+        from penstock.spark.start import process_tree
     except ImportError:
         raise PenstockError("Spark is not installed: pip install 'penstock[spark]'") from None
     if not process_tree.is_known():
@@ -176,7 +176,7 @@ def _check_system(target: Path | None) -> None:
 
 def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
     from penstock.cli.bench.workloads import WORKLOADS
-    from penstock.spark.bench_run import write_streams
+    from penstock.spark.bench.bench_run import write_streams
 
     _keep_classes()
     workload = replace(WORKLOADS["W1"], rows=settings.rows)
@@ -238,7 +238,7 @@ def _own(cells: int, lane: str) -> str:
 
 def _keep_classes() -> None:
     """The archive of Java's classes, for both sides, or none for either."""
-    from penstock.spark.class_archive import make_archive
+    from penstock.spark.start.class_archive import make_archive
 
     print("penstock: making Java's class archive, once …", file=sys.stderr, flush=True)
     try:
@@ -253,10 +253,10 @@ def _machine_memory() -> int:
 
 def _watched(order: dict[str, Any]) -> dict[str, Any]:
     """Carry out ``order`` in a process of its own, and look at its memory meanwhile."""
-    from penstock.spark import process_tree
+    from penstock.spark.start import process_tree
 
     process = subprocess.Popen(
-        [sys.executable, "-m", "penstock.spark.bench_run"],
+        [sys.executable, "-m", "penstock.spark.bench.bench_run"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.explain.explanation import Explanation
     from penstock.planning.problem import Problem
     from penstock.planning.statistics import Statistics
-    from penstock.spark.prepared_job import PreparedJob
+    from penstock.spark.jobs.prepared_job import PreparedJob
 
 RATE = 1000.0
 """Tuples per second of a source, and rows of a static relation, if nobody says."""
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     statistics = None if options.statistics is None else _read_statistics(options.statistics)
     console = Console(stderr=True, highlight=False)
     with started_spark(job, console, None) as (spark, _):
-        from penstock.spark.prepared_job import prepare
+        from penstock.spark.jobs.prepared_job import prepare
 
         with sign_of_life(console, "opening the sources"):
             prepared = prepare(job, spark)

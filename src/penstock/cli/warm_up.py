@@ -43,7 +43,7 @@ def _keep_classes() -> None:
     need_spark()
     from rich.console import Console
 
-    from penstock.spark.class_archive import make_archive
+    from penstock.spark.start.class_archive import make_archive
 
     with sign_of_life(Console(stderr=True, highlight=False), "penstock: running Spark once"):
         archive = make_archive()

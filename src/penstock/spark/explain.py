@@ -17,7 +17,7 @@ from penstock.cells.placement import Placement
 from penstock.errors import InputError
 from penstock.query.join_graph import JoinGraph, Stream
 from penstock.query.window import duration
-from penstock.spark.pushdown import Pushdown
+from penstock.spark.rows.pushdown import Pushdown
 
 _NAME = "_penstock_join"
 """The attribute of a DataFrame that has the description of its join."""

@@ -8,9 +8,9 @@
 
 Only packed rows are shuffled, a few for each cell and batch (:mod:`penstock.cells.packing`). On
 streams the middle is a stateful operator that keeps the engine's state in Spark's checkpoints
-(:mod:`penstock.spark.cell_processor`); one micro-batch is one push, if it brings any row at all.
-On batch DataFrames it is a grouped map: everything is one push, then ``finish()``, so DSTREAM gives
-all results that die at all, nothing is late, and RSTREAM is the answer at the end.
+(:mod:`penstock.spark.operator.cell_processor`); one micro-batch is one push, if it brings any row
+at all. On batch DataFrames it is a grouped map: everything is one push, then ``finish()``, so
+DSTREAM gives all results that die at all, nothing is late, and RSTREAM is the answer at the end.
 
 Static relations are batch DataFrames in both cases. They are read when ``join`` is called and
 carried to the cells; a query that restarts from a checkpoint goes on with the rows it started with.
@@ -44,23 +44,27 @@ from penstock.job.job import NO_FOLDER
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.query.left_out import left_out
 from penstock.query.parse import parse
-from penstock.spark.arrow_types import answer_schema, arrow_schema, check_type
-from penstock.spark.cell import Cell, CellSettings, with_static
-from penstock.spark.cell_keys import cell_keys
-from penstock.spark.cell_processor import CellProcessor
-from penstock.spark.cell_report import OBSERVED
-from penstock.spark.cell_work import CellWork
-from penstock.spark.checkpoint_files import CheckpointFiles
-from penstock.spark.envelope import Envelope
-from penstock.spark.evolution import evolved
+from penstock.spark.cells.cell import Cell, CellSettings, with_static
+from penstock.spark.cells.cell_keys import cell_keys
+from penstock.spark.cells.cell_report import OBSERVED
+from penstock.spark.cells.speculation import check_speculation
+from penstock.spark.cells.trigger_budget import with_budget
 from penstock.spark.explain import JoinDescription, described
+from penstock.spark.operator.cell_processor import CellProcessor
+from penstock.spark.operator.cell_work import CellWork
+from penstock.spark.operator.evolution import evolved
 from penstock.spark.private_spark import watermark_delay
-from penstock.spark.pushdown import Pushdown, needs_clock, push_down, quote
-from penstock.spark.result_time import ResultTime, with_watermarks
+from penstock.spark.rows.arrow_types import answer_schema, arrow_schema, check_type
+from penstock.spark.rows.envelope import Envelope
+from penstock.spark.rows.pushdown import Pushdown, needs_clock, push_down, quote
+from penstock.spark.rows.result_time import ResultTime, with_watermarks
+from penstock.spark.rows.watermarks import (
+    warn_without_watermark,
+    watermark_delays,
+    watermark_policy,
+)
 from penstock.spark.session import PARTITIONS, check_session, parallelism
-from penstock.spark.speculation import check_speculation
-from penstock.spark.trigger_budget import with_budget
-from penstock.spark.watermarks import warn_without_watermark, watermark_delays, watermark_policy
+from penstock.spark.state.checkpoint_files import CheckpointFiles
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -106,21 +110,22 @@ def join(
     :func:`penstock.cells.placement.place` for a better way. :func:`penstock.spark.survey` finds
     both in a sample. ``orders`` is a folder, best that of the checkpoint, with a file that cells
     read at the beginning of each batch, to pin a plan or undo a change while the query runs: see
-    :class:`penstock.spark.plan_orders.PlanOrders`. ``trigger`` is the interval of the query's
+    :class:`penstock.spark.state.plan_orders.PlanOrders`. ``trigger`` is the interval of the query's
     trigger in seconds: an overload policy without a budget of its own keeps batches within it.
     ``dropped`` names one more column, in which rows that were late, unreadable or without an event
     time leave with the answers of their batch: NULL in answers, else a struct of ``source``,
     ``reason``, ``event_time``, ``watermark`` and ``value``, the row as JSON. See
     :func:`penstock.spark.split`. ``result_time`` names one more column, with the event time of each
     result, that Spark's own operators by event time may use: see
-    :mod:`penstock.spark.result_time`.
+    :mod:`penstock.spark.rows.result_time`.
     ``options`` are those of :class:`penstock.Engine`. ``state_folder`` has no
     effect any more: windows are in Spark's state store, with the checkpoint.
 
     ``checkpoint`` is the folder that the query is going to be started with. Then cells, rates, hot
     values and lateness may have changed since it ran last, and the SELECT list and predicates as
-    far as what is kept allows it: windows are laid out anew (:mod:`penstock.spark.evolution`).
-    Without it such a restart fails in the first batch, with a message.
+    far as what is kept allows it: windows are laid out anew
+    (:mod:`penstock.spark.operator.evolution`). Without it such a restart fails in the first batch,
+    with a message.
     """
     if state_folder is not None:
         warnings.warn(f"state_folder {NO_FOLDER}", FutureWarning, stacklevel=2)

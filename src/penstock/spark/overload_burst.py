@@ -2,8 +2,8 @@
 
 ``penstock experiment spark-burst`` writes a file per stream and trigger interval while the query
 runs: first calm, then a burst, then calm again (:mod:`penstock.spark.burst_streams`). The budget of
-the cells is that of jobs, a part of the interval (:mod:`penstock.spark.trigger_budget`). It prints
-a line per micro-batch and, at the end, a verdict:
+the cells is that of jobs, a part of the interval (:mod:`penstock.spark.cells.trigger_budget`). It
+prints a line per micro-batch and, at the end, a verdict:
 
 - The load of the burst, in units of the capacity: the seconds that the exact join needs for an
   interval of it, divided by those that all cores have in an interval. It is measured in an engine
@@ -38,11 +38,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import penstock
-from penstock.spark import process_tree
 from penstock.spark.burst_streams import DDL, PLAN, WINDOW, BurstStreams, Int64s, codes, truth
-from penstock.spark.cell_report import cell_reports
+from penstock.spark.cells.cell_report import cell_reports
 from penstock.spark.join import join
 from penstock.spark.session import session
+from penstock.spark.start import process_tree
 
 ABOUT = "more than a minute of five times the capacity on Spark, in real time, shed and deferred"
 

@@ -2,8 +2,8 @@
 
 A name with an underscore, the Java virtual machine behind a session, a setting or a module without
 documentation: any release may change it. So all of them are here, each as a function with a meaning
-of its own, and ``tests/spark/test_private_spark.py`` looks whether each is still there. They were
-seen in the versions of :data:`SEEN_IN`.
+of its own, and ``tests/spark/start/test_private_spark.py`` looks whether each is still there. They
+were seen in the versions of :data:`SEEN_IN`.
 
 On Spark Connect there is no Java virtual machine on this side, and :func:`java_of` says so with
 None. Nothing that :func:`penstock.spark.join` does needs one.

@@ -11,7 +11,7 @@ machine                                 options, how processes get memory, Hadoo
 ======================================  =======================================================
 
 What was set by a job, by ``spark-submit``, in ``spark-defaults.conf`` or on the running session
-stays as it is (:mod:`penstock.spark.given_settings`).
+stays as it is (:mod:`penstock.spark.start.given_settings`).
 
 On one machine a failed task is tried again (``local[N,4]``), which plain ``local[N]`` does not do,
 and there are as many shuffle partitions as cores, since each costs a fixed time per micro-batch.
@@ -21,11 +21,11 @@ times per batch. Without that, most of its CPU seconds go into compiling it agai
 may also load Spark's classes without collecting garbage each time there are more of them, starts
 with a small heap, which grows as it has to and is mostly for new objects, since few live longer
 than a batch, and takes its classes from an archive if there is one
-(:mod:`penstock.spark.class_archive`). Local files are written without a second file and a process
-for each (:mod:`penstock.spark.local_files`), and Hadoop's settings, which go with everything, are
-fewer (:mod:`penstock.spark.hadoop_defaults`). Processes keep some of the memory that they free:
-rows come and go in pieces of megabytes, and to give each back to the system and ask for it again
-took a third of the CPU time that the system spends on a Python worker.
+(:mod:`penstock.spark.start.class_archive`). Local files are written without a second file and a
+process for each (:mod:`penstock.spark.start.local_files`), and Hadoop's settings, which go with
+everything, are fewer (:mod:`penstock.spark.start.hadoop_defaults`). Processes keep some of the
+memory that they free: rows come and go in pieces of megabytes, and to give each back to the system
+and ask for it again took a third of the CPU time that the system spends on a Python worker.
 """
 
 from __future__ import annotations
@@ -42,14 +42,15 @@ from pyspark.sql import SparkSession, is_remote
 from pyspark.sql import functions as sf
 
 from penstock.errors import OptionError
-from penstock.spark import private_spark, process_tree
-from penstock.spark.class_archive import archive_options
-from penstock.spark.given_settings import given_settings
-from penstock.spark.hadoop_defaults import forget_needless_defaults
-from penstock.spark.java import find_java
-from penstock.spark.launch import launch_java
-from penstock.spark.local_files import set_up_local_files
-from penstock.spark.worker_python import worker_python
+from penstock.spark import private_spark
+from penstock.spark.start import process_tree
+from penstock.spark.start.class_archive import archive_options
+from penstock.spark.start.given_settings import given_settings
+from penstock.spark.start.hadoop_defaults import forget_needless_defaults
+from penstock.spark.start.java import find_java
+from penstock.spark.start.launch import launch_java
+from penstock.spark.start.local_files import set_up_local_files
+from penstock.spark.start.worker_python import worker_python
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -77,7 +78,7 @@ _OWN = {
     # Workers of both stages must have one environment, or each gets a daemon of its own.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.python.daemon.module": "penstock.spark.worker_daemon",
+    "spark.python.daemon.module": "penstock.spark.start.worker_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",

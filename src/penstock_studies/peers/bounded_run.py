@@ -88,7 +88,7 @@ def run_bounded(
 
 class _Watch:
     def __init__(self, process: subprocess.Popen[bytes], bounds: Bounds) -> None:
-        from penstock.spark import process_tree
+        from penstock.spark.start import process_tree
 
         self._tree = process_tree
         self._process = process

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 def _check_system() -> None:
     """What would fail after minutes is found at once."""
     try:
-        from penstock.spark import process_tree
+        from penstock.spark.start import process_tree
     except ImportError:
         raise PenstockError("Spark is not installed: pip install 'penstock[spark]'") from None
     if not process_tree.is_known():

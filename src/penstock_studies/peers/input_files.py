@@ -1,8 +1,8 @@
 """The streams of a case as files, in the formats that peers can read.
 
 All have the same rows in the order of event time, which is in milliseconds. CSV comes with a header
-line, with none, and with another name for ``id``; Parquet as :mod:`penstock.spark.bench_run` reads
-it, one file per micro-batch.
+line, with none, and with another name for ``id``; Parquet as :mod:`penstock.spark.bench.bench_run`
+reads it, one file per micro-batch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def write_files(workload: Workload, form: str, folder: Path) -> dict[str, str]:
         return paths
     tables = workload.tables()
     if form == "parquet":
-        from penstock.spark.bench_run import write_streams
+        from penstock.spark.bench.bench_run import write_streams
 
         write_streams(tables, folder, max(_BATCHES, workload.rows // _BATCH))
     else:

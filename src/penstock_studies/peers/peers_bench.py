@@ -286,7 +286,7 @@ def _environment(peer: Peer) -> dict[str, str]:
     if peer.requirements is None:
         values["PYTHONPATH"] = str(Path(penstock.__file__).parents[1])
     if peer.java:
-        from penstock.spark.java import find_java
+        from penstock.spark.start.java import find_java
 
         values["JAVA_HOME"] = str(find_java(values).home)
     return values

@@ -30,7 +30,7 @@ from penstock.job import read_job
 
 if TYPE_CHECKING:
     from penstock.cli.live_page import LivePage
-    from penstock.spark.job_run import JobRun
+    from penstock.spark.jobs.job_run import JobRun
 
 STEPS = 5
 """Seconds of the auction house in one delivery."""

@@ -74,7 +74,7 @@ def package_check(module: str, name: str) -> Check:
 
 def java_check() -> Check:
     """Which Java Spark would get."""
-    from penstock.spark.java import find_java
+    from penstock.spark.start.java import find_java
 
     try:
         java = find_java()

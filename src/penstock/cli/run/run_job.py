@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.cli.live_page import LivePage
     from penstock.cli.run.latest_results import LatestResults
     from penstock.job import Job
-    from penstock.spark.job_run import JobRun
+    from penstock.spark.jobs.job_run import JobRun
     from penstock.ui.hub import Command
 
 FAILED = 1
@@ -49,8 +49,8 @@ def run_job(
     console = console or Console(highlight=False)
     is_live = console.is_terminal and not plain and spark_log is None
     with started_spark(job, console, spark_log) as (spark, log):
-        from penstock.spark.job_run import JobRun
-        from penstock.spark.prepared_job import prepare
+        from penstock.spark.jobs.job_run import JobRun
+        from penstock.spark.jobs.prepared_job import prepare
 
         progress = Progress()
         view: View = LiveView(console, extra) if is_live else LineView(console)

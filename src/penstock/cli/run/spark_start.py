@@ -65,7 +65,7 @@ def started_spark(
     log = SparkLog()
     try:
         with sign_of_life(console, "starting Spark"):
-            from penstock.spark.job_session import job_session
+            from penstock.spark.jobs.job_session import job_session
 
             with _stderr_to(None if spark_log else log.path):
                 try:

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from penstock.sources.ledger import Position
-from penstock.spark.cell import Cell
+from penstock.spark.cells.cell import Cell
 
 MOST_BYTES = 4 << 30
 """Of all engines of a worker together, as they measure themselves. One more is always kept: it has

@@ -19,8 +19,8 @@ from penstock.engine.recovery.checkpoint import fingerprint as query_fingerprint
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Source
-from penstock.spark.cell import CellSettings
-from penstock.spark.envelope import report_column
+from penstock.spark.cells.cell import CellSettings
+from penstock.spark.rows.envelope import report_column
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Lane:
     interval: float | None = None
     """Seconds between triggers, if there is such a trigger."""
     reports: bool = False
-    """Whether each cell adds a row with its report (:mod:`penstock.spark.envelope`)."""
+    """Whether each cell adds a row with its report (:mod:`penstock.spark.rows.envelope`)."""
     about: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -31,10 +31,10 @@ from penstock.sources.file_source import FileSource, infer_schema
 from penstock.sources.file_tree import FileTree
 from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Admission, Source
-from penstock.spark.cell import CellSettings
+from penstock.spark.cells.cell import CellSettings
+from penstock.spark.cells.trigger_budget import with_budget
 from penstock.spark.data_source.lane import Lane
-from penstock.spark.trigger_budget import with_budget
-from penstock.spark.watermarks import warn_without_watermark
+from penstock.spark.rows.watermarks import warn_without_watermark
 
 _QUERY = (
     "query",

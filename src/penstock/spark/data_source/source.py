@@ -11,11 +11,11 @@ from pyspark.sql.types import StructType
 
 from penstock.errors import OptionError
 from penstock.query.join_graph import JoinGraph
-from penstock.spark.arrow_types import answer_schema
-from penstock.spark.cell_report import OBSERVED
+from penstock.spark.cells.cell_report import OBSERVED
 from penstock.spark.data_source.options import lane_of
 from penstock.spark.data_source.plain_errors import plain_errors
-from penstock.spark.envelope import observed, report_column
+from penstock.spark.rows.arrow_types import answer_schema
+from penstock.spark.rows.envelope import observed, report_column
 
 FORMAT = "penstock"
 

@@ -6,7 +6,7 @@ at the first, and gets it in the cheapest way that there is:
 - the engine in memory stands there: it goes on (``live``);
 - it stands at an earlier entry of the same chain: it takes in what it lacks (``replayed``);
 - there is none, or it is ahead, or in another branch: a new one takes in the entries whose rows can
-  still be alive (:mod:`penstock.spark.data_source.reach`), answers dropped (``restored``).
+  still be alive (:mod:`penstock.spark.cells.reach`), answers dropped (``restored``).
 
 All give the same engine as far as answers go, since an engine is a function of what it took in and
 in which batches: late decisions of a batch are made by the watermark before it, which is a function
@@ -28,18 +28,18 @@ from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError, InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Note, Position
-from penstock.spark.cell import Cell
-from penstock.spark.cell_report import CellReport, Origin
-from penstock.spark.checkpoint_files import CheckpointFiles
+from penstock.spark.cells.cell import Cell
+from penstock.spark.cells.cell_report import CellReport, Origin
+from penstock.spark.cells.reach import Reach
+from penstock.spark.cells.trigger_budget import seconds_until_due
 from penstock.spark.data_source import engine_cache
 from penstock.spark.data_source.batch_rows import BatchReader, BatchRows, Reading
 from penstock.spark.data_source.engine_cache import LiveCell
 from penstock.spark.data_source.lane import Lane
-from penstock.spark.data_source.reach import Reach
-from penstock.spark.plan_orders import PlanOrders, obey
-from penstock.spark.side_rows import counted as counted_rows
-from penstock.spark.side_rows import side_rows, told_once
-from penstock.spark.trigger_budget import seconds_until_due
+from penstock.spark.rows.side_rows import counted as counted_rows
+from penstock.spark.rows.side_rows import side_rows, told_once
+from penstock.spark.state.checkpoint_files import CheckpointFiles
+from penstock.spark.state.plan_orders import PlanOrders, obey
 from penstock.telemetry.operator_batch import operator_batches
 
 STATICS = "statics"

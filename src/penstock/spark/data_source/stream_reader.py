@@ -24,11 +24,11 @@ from pyspark.sql.streaming.datasource import (
 from penstock.errors import InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Position
 from penstock.sources.portion import UNLIMITED, Progress
-from penstock.spark.checkpoint_files import CheckpointFiles
 from penstock.spark.data_source.lane import Lane
 from penstock.spark.data_source.plain_errors import plain_errors
 from penstock.spark.data_source.sourced_cell import STATICS, SourcedCell
-from penstock.spark.plan_orders import PlanOrders
+from penstock.spark.state.checkpoint_files import CheckpointFiles
+from penstock.spark.state.plan_orders import PlanOrders
 
 TIDY_EVERY = 64
 """Batches between two times that the ledger is made shorter: its folder has a few files for each of

@@ -1,7 +1,7 @@
 """Spark, with its own chained stream-stream joins, or with Penstock in its cells.
 
-Both by :mod:`penstock.spark.bench_run`, which says how each is written: same Parquet files, one
-file of each stream per micro-batch, ``availableNow``, results as Parquet files. The peer
+Both by :mod:`penstock.spark.bench.bench_run`, which says how each is written: same Parquet files,
+one file of each stream per micro-batch, ``availableNow``, results as Parquet files. The peer
 ``penstock-spark`` is ``penstock.spark.join`` on the query as it stands; ``spark`` is its own joins
 in the order given, with an interval of event time on the first stream and watermarks on all, as
 https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html tells for inner
@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.dataset
 from hand_over import add_up, serve
 
-from penstock.spark.bench_run import SparkSession, run
+from penstock.spark.bench.bench_run import SparkSession, run
 
 # The rehearsal and the join share one session, as a second one in the same JVM does not get far.
 SparkSession.stop = lambda session: None

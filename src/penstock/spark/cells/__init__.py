@@ -1,0 +1,1 @@
+"""A cell of a join on Spark: its engine, key, report and budget."""

@@ -1,0 +1,126 @@
+"""What a cell did in one micro-batch, and how that leaves the cell.
+
+A cell emits one report beside its results, as JSON in a column of its own, and Spark collects the
+reports of a batch as an observed metric (``DataFrame.observe``). So they arrive with the progress
+of the batch, in ``StreamingQueryProgress.observedMetrics``: once for every batch that was
+committed, whatever was tried before, since Spark counts only the attempt that it accepts. A batch
+that was computed and then lost with its driver is computed again and reported then. Nothing is
+written to any file, and a query that nobody listens to pays one row per cell and batch.
+
+>>> from penstock.spark.cells.cell_report import cell_reports
+>>> reports = cell_reports(query.lastProgress.observedMetrics)    # doctest: +SKIP
+
+Beside the reports the metric has their sums as plain numbers, for whoever reads the progress as it
+is: ``results``, ``state_bytes``, ``stored_bytes``, ``engine_ms``, and for each source ``rows.A``
+and ``late.A``, the rows that reached the cells and those of them that came too late.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sql
+
+from penstock.telemetry.operator_batch import OperatorBatch
+
+OBSERVED = "penstock"
+"""Observed metrics of joins have names that start with this."""
+COLUMN = "reports"
+"""The column of the observed metric that has the reports of all cells."""
+
+Origin: TypeAlias = Literal["new", "live", "replayed", "restored"]
+
+
+@dataclass(frozen=True, slots=True)
+class CellReport:
+    """One cell in one micro-batch. Counts are of this batch alone."""
+
+    batch: int
+    """Spark's number of the micro-batch; -1 if there is none (batch DataFrames)."""
+    cell: int
+    rows: Mapping[str, int]
+    """Rows that reached the cell, by source. A row that goes to several cells counts in each."""
+    results: int
+    state_bytes: int
+    """What the engine holds in memory after the batch."""
+    stored_bytes: int
+    """What Spark's state store holds of the cell after the batch."""
+    engine_seconds: float
+    """Wall time in ``push``."""
+    total_seconds: float
+    """Wall time in the cell: reading and writing state, making the engine current, ``push``."""
+    origin: Origin
+    """Where the engine came from: made ``new``, still ``live`` in this worker, live but behind and
+    ``replayed`` up to the state, or ``restored`` from the state."""
+    plan: str
+    """The plan that the engine ran."""
+    watermark: int | None
+    """In ticks of the query's time unit, after the batch."""
+    sent: Mapping[str, int] = field(default_factory=dict)
+    """Rows that were sent to any cell, by source. Each is told by one cell, not by all that get
+    it; the same holds for ``dropped``."""
+    dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Rows that were dropped, by source and reason: ``late`` of those that were sent,
+    ``no event time`` and ``unreadable`` beside them."""
+    silent: Mapping[str, float] = field(default_factory=dict)
+    """Streams that all state waits for though others have moved on by several windows: seconds of
+    event time behind the newest."""
+    operators: tuple[OperatorBatch, ...] = ()
+    """What each window and join did."""
+    decisions: tuple[Mapping[str, Any], ...] = ()
+    """What was decided about the plan: :class:`penstock.engine.control.plan_event.PlanEvent` as
+    JSON."""
+    read: Mapping[str, int] = field(default_factory=dict)
+    """Rows that the batch took of each source, where cells read them themselves."""
+    overload: Mapping[str, Any] = field(default_factory=dict)
+    """How short of time the cell is, and what it costs; empty where nothing limits it."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> CellReport:
+        fields: dict[str, Any] = json.loads(text)
+        fields["operators"] = tuple(OperatorBatch(**each) for each in fields["operators"])
+        fields["decisions"] = tuple(fields.get("decisions", ()))
+        return cls(**fields)
+
+
+def numbers(report: Column, sources: Sequence[str]) -> list[Column]:
+    """The sums of a batch over the JSON texts in the column ``report``."""
+
+    def total(path: str, name: str, factor: int = 1) -> Column:
+        value = sql.get_json_object(report, f"$.{path}").cast("double") * factor
+        return sql.coalesce(sql.sum(value), sql.lit(0)).cast("bigint").alias(name)
+
+    of_all = ("results", "state_bytes", "stored_bytes")
+    by_source = [
+        total(path.format(source), f"{name}.{source}")
+        for source in sources
+        for name, path in (
+            ("rows", "rows['{}']"),
+            ("late", "dropped['{}']['late']"),
+            ("no_event_time", "dropped['{}']['no event time']"),
+            ("unreadable", "dropped['{}']['unreadable']"),
+        )
+    ]
+    return [
+        *(total(field, field) for field in of_all),
+        total("engine_seconds", "engine_ms", 1_000),
+        *by_source,
+    ]
+
+
+def cell_reports(observed: Mapping[str, Any]) -> list[CellReport]:
+    """The reports among the observed metrics of a batch, by cell."""
+    texts = [
+        text
+        for name, row in observed.items()
+        if name.startswith(OBSERVED)
+        for text in row[COLUMN] or ()
+    ]
+    return sorted((CellReport.from_json(text) for text in texts), key=lambda report: report.cell)

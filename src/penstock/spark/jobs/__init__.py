@@ -1,0 +1,1 @@
+"""A job file on Spark: sources, sinks, lane, events."""

@@ -1,0 +1,60 @@
+"""The SparkSession of a job, and the packages that its formats need.
+
+Spark's connector for Kafka does not come with PySpark. A job that reads or writes Kafka gets it by
+its Maven name, unless the job (``spark.jars.packages``, ``spark.jars``) or the environment
+(``PYSPARK_SUBMIT_ARGS``) names one, or it lies in Spark's folder of jars. The version is the newest
+that is published and was tested with this Spark, which may be older than Spark itself.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from penstock.errors import PenstockError
+from penstock.job.job import Job
+from penstock.spark.jobs.spark_mistake import blamed_on
+from penstock.spark.session import PROVIDER, session
+
+PACKAGES = "spark.jars.packages"
+CONNECTOR = "spark-sql-kafka-0-10"
+ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+_SCALA = "2.13"
+_VERSION = "4.2.0"
+
+
+def job_session(job: Job, log_level: str = "ERROR") -> SparkSession:
+    """A session for ``job``, with its settings of Spark."""
+    settings = dict(job.spark)
+    packages = [settings.pop(PACKAGES, ""), *needed_packages(job)]
+    joined = ",".join(each for each in packages if each)
+    if joined:
+        settings[PACKAGES] = joined
+    master = settings.pop("spark.master", None)
+    settings.setdefault("spark.app.name", job.name)
+    spark = session(master, settings.pop("spark.app.name"), log_level, **settings)
+    try:
+        with blamed_on(f"{job.file or job.name}: spark"):
+            spark.conf.get(PROVIDER)  # Settings of SQL are looked at when the first is needed.
+    except PenstockError:
+        spark.stop()
+        raise
+    return spark
+
+
+def needed_packages(job: Job) -> list[str]:
+    """Maven names of what Spark lacks for the formats of ``job``."""
+    formats = {source.format for source in job.sources.values()} | {job.sink.format}
+    places = [job.spark.get(PACKAGES, ""), job.spark.get("spark.jars", "")]
+    named = any(CONNECTOR in each for each in (*places, os.environ.get(ARGUMENTS, "")))
+    if "kafka" not in formats or named or _is_installed(CONNECTOR):
+        return []
+    return [f"org.apache.spark:{CONNECTOR}_{_SCALA}:{_VERSION}"]
+
+
+def _is_installed(artifact: str) -> bool:
+    jars = Path(pyspark.__file__).parent / "jars"
+    return any(jars.glob(f"{artifact}*.jar"))

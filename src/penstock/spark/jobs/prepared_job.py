@@ -1,0 +1,180 @@
+"""A job made ready: its sources opened, its query parsed and checked, its cells placed.
+
+Nothing is running yet. Every mistake that Spark is needed to find is found here, and is one line
+that names the file and the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.cells.placement import Placement
+from penstock.cells.rejected import CORRUPT
+from penstock.engine.engine import Engine
+from penstock.errors import OptionError, PenstockError
+from penstock.job.job import Job
+from penstock.planning.limits import Limits
+from penstock.query.join_graph import JoinGraph
+from penstock.query.parse import parse
+from penstock.spark.cells.trigger_budget import interval_of, with_trigger_budget
+from penstock.spark.data_source.options import lane_of
+from penstock.spark.data_source.source import answers
+from penstock.spark.jobs.job_lane import SOURCE, ChosenLane, choose_lane, lane_options
+from penstock.spark.jobs.side_sinks import DROPPED
+from penstock.spark.jobs.sinks import check_sink
+from penstock.spark.jobs.sources import read_source
+from penstock.spark.jobs.spark_mistake import blamed_on
+from penstock.spark.jobs.told_warnings import collected_warnings
+from penstock.spark.join import join, placement_of
+from penstock.spark.rows.arrow_types import arrow_schema
+from penstock.spark.session import PARTITIONS, parallelism
+from penstock.spark.state.checkpoint_files import CheckpointFiles
+from penstock.spark.state.checkpoint_owner import CheckpointOwner
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedJob:
+    """A job with everything that is known before it runs."""
+
+    job: Job
+    query: JoinGraph
+    frames: dict[str, DataFrame]
+    placement: Placement
+    plan: str
+    cells: int
+    """How many were asked for; the placement may have fewer."""
+    options: dict[str, Any]
+    lane: ChosenLane
+    spark: SparkSession
+    warnings: tuple[str, ...] = ()
+    """What works and is probably not what the user wants."""
+
+    @property
+    def is_source(self) -> bool:
+        """Whether Penstock reads the sources itself."""
+        return self.lane.name == SOURCE
+
+    def results(self) -> DataFrame:
+        """The answer, as a streaming DataFrame."""
+        job = self.job
+        if self.is_source:
+            with blamed_on(str(job.file or job.name)):
+                return answers(self.spark, self.query, self.options)
+        lateness = {n: s.watermark for n, s in job.sources.items() if s.watermark is not None}
+        with blamed_on(str(job.file or job.name)):
+            return join(
+                self.query,
+                self.frames,
+                self.cells,
+                plan=job.plan,
+                lateness=lateness or None,
+                rates=_rates(job),
+                hot=_hot(job),
+                orders=job.checkpoint,
+                checkpoint=job.checkpoint,
+                trigger=interval_of(job),
+                dropped=DROPPED if job.late or job.rejected else None,
+                **self.options,
+            )
+
+    def check(self) -> None:
+        """Find what is wrong with the join or the sinks, without starting any."""
+        job, results = self.job, self.results()
+        for name, sink in {"sink": job.sink, "late": job.late, "rejected": job.rejected}.items():
+            if sink is not None:
+                with blamed_on(f"{job.file or job.name}: {name}"):
+                    columns = results if name == "sink" else None
+                    check_sink(sink, results.sparkSession, columns)
+
+
+def prepare(job: Job, spark: SparkSession) -> PreparedJob:
+    """Open the sources of ``job``, and check everything that can be checked before it runs."""
+    lane = choose_lane(job)
+    if lane.name == SOURCE:
+        return _prepare_source(job, spark, lane)
+    file = str(job.file or job.name)
+    frames = {}
+    for name, source in job.sources.items():
+        with blamed_on(f"{file}: sources.{name}"):
+            frames[name] = read_source(spark, source)
+    event_times = {}
+    warned: list[str] = []
+    for name, source in job.sources.items():
+        default = job.event_time if job.event_time in frames[name].columns else None
+        event_times[name] = None if source.static else source.event_time or default
+    with blamed_on(f"{file}: query"):
+        schemas = {name: arrow_schema(frame.drop(CORRUPT)) for name, frame in frames.items()}
+        with collected_warnings(warned):
+            query = parse(job.query, schemas, event_times)
+    for name in frames:
+        if name not in query.sources:
+            known = ", ".join(query.sources)
+            raise OptionError(
+                f"{file}: sources.{name}: the query does not read it; it reads {known}"
+            )
+    options = engine_options(job)
+    with blamed_on(file):
+        plan = str(Engine(query, plan=job.plan, **options).plan)
+    owner = CheckpointOwner.read(CheckpointFiles.of(job.checkpoint, spark))
+    if owner is not None:
+        with blamed_on(f"{file}: checkpoint"):
+            owner.check(query, job.checkpoint, _before(owner, schemas, event_times))
+    cells = job.cells if job.cells != "auto" or owner is None else owner.cells
+    with blamed_on(file):
+        placement = placement_of(query, spark, cells, _rates(job), _hot(job))
+    if cells == "auto":
+        cells = int(str(spark.conf.get(PARTITIONS)))
+    options = with_trigger_budget(options, job, placement.cells, lambda: parallelism(spark))
+    return PreparedJob(
+        job, query, frames, placement, plan, cells, options, lane, spark, tuple(warned)
+    )
+
+
+def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> PreparedJob:
+    """The same for a job whose sources Penstock reads itself."""
+    file = str(job.file or job.name)
+    cells = 1 if job.cells == "auto" else job.cells
+    options = lane_options(job, cells, parallelism(spark))
+    made = lane_of(options, lambda place: blamed_on(f"{file}: {place}" if place else file))
+    with blamed_on(file):
+        plan = str(Engine(made.query, plan=job.plan, **engine_options(job)).plan)
+    return PreparedJob(job, made.query, {}, made.placement, plan, cells, options, lane, spark)
+
+
+def _before(
+    owner: CheckpointOwner, schemas: Mapping[str, pa.Schema], event_times: Mapping[str, str | None]
+) -> JoinGraph | None:
+    """The query that a checkpoint was begun with, None if it does not fit the sources any more."""
+    try:
+        return parse(owner.query, schemas, event_times)
+    except PenstockError:
+        return None
+
+
+def _hot(job: Job) -> dict[str, tuple[Any, ...]] | None:
+    return dict(job.hot) or None
+
+
+def _rates(job: Job) -> dict[str, float] | None:
+    return {n: s.rate for n, s in job.sources.items() if s.rate is not None} or None
+
+
+def engine_options(job: Job) -> dict[str, Any]:
+    """The options of the engine that the job gives; the engine says which it knows."""
+    options: dict[str, Any] = {}
+    if job.idle is not None:
+        options["idle"] = job.idle
+    if job.adapt is not None:
+        options["adapt"] = job.adapt
+    if job.feedback is not None:
+        options["feedback"] = job.feedback
+    if job.overload is not None:
+        options["overload"] = job.overload
+    if job.limits is not None:
+        options["limits"] = Limits(**asdict(job.limits))
+    return options

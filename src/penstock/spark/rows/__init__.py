@@ -1,0 +1,1 @@
+"""Rows and their time on the way from Spark into cells and back."""

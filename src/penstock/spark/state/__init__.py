@@ -1,0 +1,1 @@
+"""What is kept of a cell between micro-batches, and in the checkpoint folder."""

@@ -1,0 +1,137 @@
+"""Penstock's own small files in a checkpoint folder, wherever that is.
+
+Beside what Spark keeps there, a job has two files: whose the checkpoint is
+(:mod:`penstock.spark.state.checkpoint_owner`) and what people have ordered
+(:mod:`penstock.spark.state.plan_orders`). The driver writes them, and cells, which run in Python
+workers on any host, read the orders. So both have to reach the folder without Java: on this machine
+as files, elsewhere with ``pyarrow.fs``, which has S3, Google's and Azure's stores, and HDFS where
+its library is installed. An object appears as a whole or not at all, as a renamed file does.
+
+``s3a://`` is Hadoop's name for S3. Its endpoint, region and keys are those that the session has for
+Hadoop's connector (``spark.hadoop.fs.s3a.…``, also by bucket); without keys the usual places of
+Amazon's clients are asked: variables, profiles, the role of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from penstock.job.job import local_path
+from penstock.telemetry.private_file import read_private, replace_private
+
+_S3 = ("s3a", "s3n", "s3")
+_S3A = "spark.hadoop.fs.s3a."
+_S3_NAMES = {
+    "access.key": "access_key",
+    "secret.key": "secret_key",
+    "session.token": "session_token",
+    "endpoint.region": "region",
+}
+"""Settings of Hadoop's connector, and what Arrow calls the same."""
+_ENDPOINT = "endpoint"
+_SSL = "connection.ssl.enabled"
+_REQUEST_SECONDS = 5.0
+"""Time for one request: cells ask in every batch, and an order may wait for the next one."""
+
+Options = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFiles:
+    """Small files of the folder at ``address``; ``options`` are Arrow's for its store."""
+
+    address: str
+    options: Options = field(default=(), repr=False)  # With keys.
+
+    @classmethod
+    def of(cls, address: str, spark: SparkSession) -> CheckpointFiles:
+        """The files at ``address`` by the settings that ``spark`` has for it."""
+        folder = local_path(address)
+        if folder is not None:
+            return cls(os.path.abspath(folder))
+        scheme, _, rest = address.partition("://")
+        if scheme not in _S3:
+            return cls(address)
+        bucket = rest.partition("/")[0]
+        found: dict[str, str] = {}
+        for name in (*_S3_NAMES, _ENDPOINT, _SSL):
+            for key in (f"{_S3A}bucket.{bucket}.{name}", f"{_S3A}{name}"):
+                value = spark.conf.get(key, None)
+                if value:
+                    found.setdefault(name, value)
+        return cls(address, tuple(sorted(_s3_options(found).items())))
+
+    def read(self, name: str) -> bytes:
+        """What is in the file ``name``; ``OSError`` if it is not there or cannot be read."""
+        folder = local_path(self.address)
+        if folder is not None:
+            return read_private(folder / name)
+        files, path = _store(self.address, self.options)
+        with files.open_input_stream(f"{path}/{name}") as stream:
+            content: bytes = stream.readall()
+        return content
+
+    def write(self, name: str, content: bytes) -> None:
+        """Replace the file ``name`` as a whole; it is durable when this returns."""
+        folder = local_path(self.address)
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            replace_private(folder / name, content)
+            return
+        files, path = _store(self.address, self.options)
+        with files.open_output_stream(f"{path}/{name}") as stream:
+            stream.write(content)
+
+    def names(self, folder: str) -> list[str] | None:
+        """Names in the ``folder`` below; None if it is not there."""
+        local = local_path(self.address)
+        if local is not None:
+            below = local / folder
+            return [each.name for each in below.iterdir()] if below.is_dir() else None
+        files, path = _store(self.address, self.options)
+        found = files.get_file_info(fs.FileSelector(f"{path}/{folder}", allow_not_found=True))
+        return [Path(each.path).name for each in found] or None
+
+    def problem(self) -> str | None:
+        """Why the folder cannot be reached; None if it can."""
+        if local_path(self.address) is not None:
+            return None
+        try:
+            self.names("offsets")
+        except OSError as error:
+            return " ".join(str(error).split())
+        return None
+
+
+def _s3_options(found: Mapping[str, str]) -> dict[str, str]:
+    options = {_S3_NAMES[name]: value for name, value in found.items() if name in _S3_NAMES}
+    endpoint = found.get(_ENDPOINT, "")
+    if endpoint:
+        scheme, is_url, rest = endpoint.partition("://")
+        options["endpoint_override"] = rest.rstrip("/") if is_url else endpoint
+        options["scheme"] = scheme if is_url else "https"
+    if found.get(_SSL, "").lower() == "false" and "://" not in endpoint:
+        options["scheme"] = "http"
+    return options
+
+
+@lru_cache(maxsize=8)
+def _store(address: str, options: Options) -> tuple[fs.FileSystem, str]:
+    """Arrow's file system for ``address``, and the path in it; ``OSError`` if there is none."""
+    scheme, _, rest = address.partition("://")
+    try:
+        if scheme in _S3:
+            limits = {"request_timeout": _REQUEST_SECONDS, "connect_timeout": _REQUEST_SECONDS}
+            return fs.S3FileSystem(**dict(options), **limits), rest.rstrip("/")
+        files, path = fs.FileSystem.from_uri(address)
+        return files, path.rstrip("/")
+    except (pa.ArrowException, ImportError) as error:
+        raise OSError(f"pyarrow.fs has no file system for {address} ({error})") from None

@@ -1,0 +1,37 @@
+"""Reports of cells: JSON both ways, and found among observed metrics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.spark.cells.cell_report import CellReport, cell_reports
+
+REPORT = CellReport(
+    batch=7,
+    cell=1,
+    rows={"A": 10, "B": 0},
+    results=3,
+    dropped={"A": {"late": 2}},
+    state_bytes=4_096,
+    stored_bytes=512,
+    engine_seconds=0.25,
+    total_seconds=0.5,
+    origin="restored",
+    plan="((A B) C)",
+    watermark=None,
+)
+
+
+def test_json_both_ways() -> None:
+    assert CellReport.from_json(REPORT.to_json()) == REPORT
+
+
+def test_reports_are_found_among_observed_metrics() -> None:
+    first, second = replace(REPORT, cell=0), replace(REPORT, cell=1)
+    observed = {
+        "penstock 1": {"reports": [second.to_json(), first.to_json()]},
+        "mine": {"reports": ["not a report"]},
+        "penstock 2": {"reports": None},
+    }
+    assert cell_reports(observed) == [first, second]
+    assert cell_reports({}) == []

@@ -1,0 +1,207 @@
+"""The reader of the data source, called as Spark calls it: ledger, restarts, tidying."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from penstock.errors import CheckpointError, InputError
+from penstock.spark.data_source import engine_cache, stream_reader
+from penstock.spark.data_source.options import lane_of
+from penstock.spark.data_source.stream_reader import StreamReader
+from penstock.spark.rows.arrow_types import answer_schema
+from penstock.testing import Oracle, difference, rows_of
+
+QUERY = "SELECT A.id AS a, B.id AS b FROM A [RANGE 3 SECONDS], B [RANGE 2 SECONDS] WHERE A.x = B.x"
+SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("x", pa.int64())])
+COLUMNS = "id BIGINT, ts TIMESTAMP, x BIGINT"
+
+
+class Driver:
+    """What Spark does with a reader: an offset log, batches, restarts."""
+
+    def __init__(self, folder: Path, **options: str) -> None:
+        self.folder = folder
+        self.options = {
+            "query": QUERY,
+            "A.path": str(folder / "A"),
+            "B.path": str(folder / "B"),
+            "A.schema": COLUMNS,
+            "B.schema": COLUMNS,
+            "watermark": "1 SECONDS",
+            "checkpointLocation": str(folder / "checkpoint"),
+            **options,
+        }
+        self.log: list[dict[str, Any]] = []
+        self.start()
+
+    def start(self) -> None:
+        """A new process: nothing is left but the log and the files."""
+        engine_cache.clear()
+        lane = lane_of(self.options)
+        self.reader = StreamReader(lane, answer_schema(lane.query.schema)[0])
+        if not self.log:
+            self.log.append(self.reader.initialOffset())
+
+    def plan(self, everything: bool = False) -> bool:
+        """Plan a batch; whether there is anything to do."""
+        limit = ReadAllAvailable() if everything else self.reader.getDefaultReadLimit()
+        end = self.reader.latestOffset(self.log[-1], limit)
+        if end == self.log[-1]:
+            return False
+        self.log.append(end)
+        return True
+
+    def run(self, number: int = -1, commit: bool = True) -> list[tuple[Any, ...]]:
+        """Do the last batch, or an earlier one; what it gives."""
+        number = len(self.log) - 1 if number < 0 else number
+        start, end = self.log[number - 1], self.log[number]
+        found: list[tuple[Any, ...]] = []
+        for partition in self.reader.partitions(start, end):
+            for batch in self.reader.read(partition):
+                found += rows_of(pa.table(batch))
+        if commit:
+            self.reader.commit(end)
+        return found
+
+
+def rows(chance: random.Random, second: float, count: int = 6) -> pa.Table:
+    times = [int(1e6 * (1_000_000 + second + chance.uniform(-0.9, 0))) for _ in range(count)]
+    ids = [chance.randrange(10**9) for _ in range(count)]
+    keys = [chance.randrange(3) for _ in range(count)]
+    return pa.table(
+        [pa.array(c, t) for c, t in zip((ids, times, keys), SCHEMA.types, strict=True)],
+        schema=SCHEMA,
+    )
+
+
+def put(folder: Path, source: str, name: str, table: pa.Table, age: float) -> None:
+    file = folder / source / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, file)
+    os.utime(file, (1_700_000_000 + age,) * 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_restarts_going_back_and_a_ledger_that_is_made_shorter(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_reader, "TIDY_EVERY", 4)
+    monkeypatch.setattr(stream_reader, "RETAINED", 6)
+    chance = random.Random(seed)
+    driver = Driver(tmp_path, cells=str(1 + seed % 2))
+    oracle = Oracle(driver.reader._lane.query, 1_000)
+    expected: list[list[tuple[Any, ...]]] = [[]]
+    for number in range(40):
+        push = {}
+        for source in "AB":
+            if chance.random() < 0.9:
+                push[source] = rows(chance, number / 2)
+                put(tmp_path, source, f"{number}.parquet", push[source], chance.uniform(-99, 99))
+        if not push:
+            continue
+        assert driver.plan()
+        expected.append(oracle.push(push))
+        if chance.random() < 0.2:
+            driver.start()  # Between the plan and the batch.
+        if chance.random() < 0.2:
+            driver.run(commit=False)  # A first attempt whose results are lost.
+        assert difference(driver.run(), expected[-1]) is None
+        if chance.random() < 0.2:
+            driver.start()
+        if chance.random() < 0.2:
+            back = chance.randint(max(1, len(driver.log) - 5), len(driver.log) - 1)
+            del driver.log[back:]
+            driver.start()
+            while driver.plan():  # The entries that are there are taken again.
+                assert difference(driver.run(), expected[len(driver.log) - 1]) is None
+            assert len(driver.log) == len(expected)
+    files = os.listdir(tmp_path / "checkpoint" / "penstock")
+    assert sum(name.endswith(".entry") for name in files) < 30
+    assert sum(map(len, expected)) > 100
+    driver.options["query"] = QUERY.replace("3 SECONDS", "60 SECONDS")
+    driver.start()
+    with pytest.raises(CheckpointError, match="reach back"):
+        driver.run()
+
+
+def test_every_file_once_whenever_it_appears(tmp_path: Path) -> None:
+    """Also one that is older than those taken before; not one that is being written."""
+    chance = random.Random(1)
+    driver = Driver(tmp_path, maxFilesPerTrigger="2")
+    for number in range(5):
+        put(tmp_path, "A", f"{number}.parquet", rows(chance, 1), 10 - number)
+    assert driver.plan()
+    portions = driver.reader._ledger.entry(_at(driver.log[-1])).portions
+    assert [name for name, _, _ in portions["A"]] == ["4.parquet", "3.parquet"]
+    put(tmp_path, "A", "late.parquet", rows(chance, 1), -1_000)
+    (tmp_path / "A" / "half.parquet").write_bytes(b"PAR1 and no end yet")
+    (tmp_path / "A" / "empty.parquet").touch()
+    (tmp_path / "A" / "_hidden.parquet").write_bytes(b"PAR1PAR1")
+    driver.start()
+    assert driver.plan()
+    portions = driver.reader._ledger.entry(_at(driver.log[-1])).portions
+    assert [name for name, _, _ in portions["A"]] == ["late.parquet", "2.parquet"]
+    assert driver.plan(everything=True)
+    portions = driver.reader._ledger.entry(_at(driver.log[-1])).portions
+    assert [name for name, _, _ in portions["A"]] == ["1.parquet", "0.parquet"]
+    assert not driver.plan()
+
+
+def test_available_now_takes_what_there_was(tmp_path: Path) -> None:
+    chance = random.Random(2)
+    driver = Driver(tmp_path, maxFilesPerTrigger="1")
+    for number in range(3):
+        put(tmp_path, "A", f"{number}.parquet", rows(chance, 1), number)
+    driver.reader.prepareForTriggerAvailableNow()
+    put(tmp_path, "A", "3.parquet", rows(chance, 1), 3)
+    while driver.plan():
+        driver.run()
+    assert len(driver.log) == 4
+    driver.start()
+    assert driver.plan()
+
+
+def test_a_file_that_is_gone_or_has_changed(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    driver = Driver(tmp_path)
+    put(tmp_path, "A", "0.parquet", rows(chance, 1), 0)
+    driver.plan()
+    driver.run()
+    put(tmp_path, "B", "1.parquet", rows(chance, 1), 1)
+    driver.plan()
+    before = (tmp_path / "A" / "0.parquet").read_bytes()
+    driver.start()
+    (tmp_path / "A" / "0.parquet").unlink()
+    with pytest.raises(InputError, match=r"A: the file .*0.parquet is gone.*ignoreMissingFiles"):
+        driver.run()
+    (tmp_path / "A" / "0.parquet").write_bytes(before + b"more")
+    with pytest.raises(InputError, match="when it was taken"):
+        driver.run()
+    driver.options["A.ignoreMissingFiles"] = "true"
+    (tmp_path / "A" / "0.parquet").unlink()
+    driver.start()
+    assert driver.run() == []
+
+
+def test_a_ledger_that_is_not_the_one_of_the_checkpoint(tmp_path: Path) -> None:
+    driver = Driver(tmp_path)
+    put(tmp_path, "A", "0.parquet", rows(random.Random(4), 1), 0)
+    driver.plan()
+    driver.options["checkpointLocation"] = str(tmp_path / "elsewhere")
+    driver.start()
+    with pytest.raises(CheckpointError, match="checkpointLocation"):
+        driver.run()
+
+
+def _at(offset: dict[str, Any]) -> Any:
+    from penstock.sources.ledger import Position
+
+    return Position.of_json(offset)

@@ -1,0 +1,135 @@
+"""`penstock run`, `explain` and `demo`: what is shown, exit codes, Ctrl-C and going on after it."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from job_case import QUERY, JobCase
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from penstock.cli import main as cli
+from penstock.cli.explain import explained
+from penstock.cli.run.run_job import FAILED, run_job
+from penstock.errors import CheckpointError
+from penstock.spark.jobs.prepared_job import prepare
+from penstock.telemetry import Batch, Restart, Stop
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+KINDS = dict.fromkeys("ABC", "parquet")
+
+
+def delivered(case: JobCase, seed: int = 1) -> JobCase:
+    for number, name in enumerate(KINDS):
+        case.deliver(name, "parquet", seed + number)
+    return case
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_run_shows_what_it_did(shared: SparkSession, tmp_path: Path, live: bool) -> None:
+    case = delivered(JobCase(tmp_path, shared).write(KINDS))
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=live, width=100, height=60)
+    assert run_job(case.job(), console=console) == 0
+    shown = written.getvalue()
+    for text in ("job", "120", "behind the watermark", "events"):
+        assert text in shown
+    assert ("\x1b" in shown) == live
+    if live:
+        assert "sources" in shown
+        assert "summary" in shown
+    else:
+        assert "job: started, in 2 cells" in shown
+        assert "batch     0        120 rows" in shown
+        assert f"events      {case.job().event_log}" in shown
+
+
+def test_a_failure_and_a_mistake_have_codes_of_their_own(
+    shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = JobCase(tmp_path, shared).write(KINDS)
+    (tmp_path / "A" / "9.parquet").write_bytes(b"this is no parquet file")
+    assert run_job(case.job(), console=Console(file=io.StringIO())) == FAILED
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith("penstock: ")
+    assert "Spark's log: " in said
+
+    (tmp_path / "other").mkdir()
+    case = delivered(JobCase(tmp_path / "other", shared).write(KINDS))
+    case.run()
+    delivered(case, seed=4)
+    state = case.folder / "state" / "checkpoint" / "penstock.json"
+    state.unlink()  # Now only the state can tell.
+    longer = QUERY.replace("20 SECONDS", "30 SECONDS")
+    case.write(KINDS, top='cells = 1\ntrigger = "available-now"', query=longer)
+    with pytest.raises(CheckpointError, match="the window of A was shorter before; name another"):
+        run_job(case.job(), console=Console(file=io.StringIO()))
+
+
+def test_explain(spark: SparkSession, tmp_path: Path) -> None:
+    case = JobCase(tmp_path, spark).write(KINDS, top='plan = "((A B) C)"')
+    lines = explained(prepare(case.job(), spark))
+    assert lines[0] == "job job"
+    assert "  A  [RANGE 20 SECONDS]  parquet  event time ts, watermark 300 s" in lines
+    assert "  A.x = B.x  A – B" in lines
+    assert "  a  int64" in lines
+    assert "  ((A B) C)" in lines
+    assert "  2 cells: 2" in lines
+    assert "    each tuple of A to one, B to one, C to one" in lines
+
+
+def test_ctrl_c_ends_a_run_that_can_go_on(spark: SparkSession, tmp_path: Path) -> None:
+    """An endless job in a process of its own; then the rest, here."""
+    case = delivered(JobCase(tmp_path, spark).write(KINDS, top='trigger = "100 MILLISECONDS"'))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "penstock.cli.main", "run", str(case.file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PENSTOCK_MASTER": "local[2,4]"},
+    )
+    assert process.stdout is not None
+    shown = ""
+    for line in process.stdout:
+        shown += line
+        if line.startswith("batch"):
+            process.send_signal(signal.SIGINT)
+            break
+    rest, errors = process.communicate(timeout=1_800)
+    shown += rest
+    assert process.returncode == cli.INTERRUPTED, errors
+    assert errors == ""
+    assert "stopping after the running micro-batch" in shown
+    assert f"the same command goes on from here: penstock run {case.file}" in shown
+    assert case.results() == case.expected()
+
+    delivered(case, seed=4).write(KINDS)
+    events = case.run()
+    assert isinstance(events[0], Restart)
+    assert case.results() == case.expected()
+    assert [e.batch for e in case.log() if isinstance(e, Batch)] == [0, 1]
+    ends = [event.reason for event in case.log() if isinstance(event, Stop)]
+    assert ends == ["interrupted", "finished"]
+
+
+def test_the_demo_ends_by_itself() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock.cli.main", "demo", "--rows", "60000"],
+        capture_output=True,
+        text=True,
+        timeout=1_800,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for label in ("input", "results", "late", "batches", "state", "a result"):
+        assert f"\n{label} " in done.stdout, done.stdout
+    assert "\x1b" not in done.stdout

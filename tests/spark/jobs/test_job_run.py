@@ -1,0 +1,220 @@
+"""Jobs on Spark: every format, restarts, stops, failures, and what the event log says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from job_case import JobCase, rows_of
+from pyspark.sql import SparkSession
+
+from penstock.errors import PenstockError
+from penstock.job.job import LANES
+from penstock.spark.jobs.job_run import JobRun
+from penstock.spark.jobs.prepared_job import prepare
+from penstock.spark.session import PARTITIONS
+from penstock.telemetry import Batch, Event, Failure, Restart, Start, Stop
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+FORMATS = {"A": "parquet", "B": "json", "C": "csv"}
+
+
+def test_files_of_three_formats_across_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    case = JobCase(tmp_path, spark).write(FORMATS)
+    for number, (name, kind) in enumerate(FORMATS.items()):
+        case.deliver(name, kind, 1 + number)
+    first = case.run()
+    after_first = case.results()
+    assert after_first == case.expected()
+    for number, (name, kind) in enumerate(FORMATS.items()):
+        case.deliver(name, kind, 11 + number)
+    second = case.run()
+    assert case.results() == case.expected()
+    assert case.results().total() > 1_000
+
+    assert case.log() == first + second
+    assert [type(event) for event in case.log()] == [Start, Batch, Stop, Restart, Batch, Stop]
+    start, batch, stop = first
+    assert isinstance(start, Start)
+    assert start.sources == FORMATS
+    assert isinstance(batch, Batch)
+    assert batch.rows == {"A": 40, "B": 40, "C": 40}
+    assert batch.late == {"A": 0, "B": 0, "C": 0}
+    assert batch.results == after_first.total()
+    assert sum(cell.results for cell in batch.cells) == batch.results
+    assert [cell.cell for cell in batch.cells] == [0, 1]
+    assert batch.state_bytes > 0
+    assert 0 < batch.engine_seconds <= sum(cell.total_seconds for cell in batch.cells)
+    assert batch.seconds > 0
+    assert isinstance(stop, Stop)
+    assert (stop.reason, stop.batches, stop.rows) == ("finished", 1, 120)
+    assert stop.results == batch.results
+    again = second[0]
+    assert isinstance(again, Restart)
+    assert again.after == 0
+    assert again.run != start.run
+
+
+def test_schemas_are_inferred_and_static_relations_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    kinds = dict.fromkeys("ABC", "parquet")
+    case = JobCase(tmp_path, spark)
+    for number, name in enumerate(kinds):
+        case.deliver(name, "parquet", 1 + number)
+    case.write(kinds, schema=False)
+    expected = case.expected()
+    case.run()
+    assert case.results() == expected
+
+    query = (
+        "SELECT A.id AS a, B.id AS b, C.id AS c, A.x AS x "
+        "FROM A [RANGE 1 HOUR], B [RANGE 1 HOUR], C WHERE A.x = B.x AND B.x = C.x"
+    )
+    case.write(kinds, schema=False, query=query)
+    text = case.file.read_text().replace(
+        'path = "C"\n\nwatermark = "5 MINUTES"', 'path = "C"\nstatic = true'
+    )
+    case.file.write_text(text.replace("state/", "other/").replace("results", "more"))
+    case.run()
+    found = spark.read.parquet(str(tmp_path / "more")).count()
+    keys = [[row["x"] for row in case.written[name][0].to_pylist()] for name in "ABC"]
+    values = set(keys[0]) - {None}
+    assert found == sum(keys[0].count(x) * keys[1].count(x) * keys[2].count(x) for x in values)
+
+
+def test_rate_is_stopped_after_a_batch_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    """Every row meets itself, so no number may be missing or there twice after the stops."""
+    (tmp_path / "job.toml").write_text(
+        """
+        query = "SELECT A.n FROM A [RANGE 1 MINUTE], B [RANGE 1 MINUTE] WHERE A.n = B.n"
+        checkpoint = "state"
+        trigger = "200 MILLISECONDS"
+        [sources.A]
+        format = "rate"
+        options.rowsPerSecond = 50
+        select = ["value AS n", "timestamp AS ts"]
+        [sources.B]
+        format = "rate"
+        options.rowsPerSecond = 50
+        select = ["value AS n", "timestamp AS at"]
+        event_time = "at"
+        [sink]
+        format = "parquet"
+        path = "results"
+        """
+    )
+
+    def stop_at_the_first_rows(run: JobRun, event: Event) -> None:
+        if isinstance(event, Batch) and any(event.rows.values()):
+            run.stop("enough")
+
+    case = JobCase(tmp_path, spark)
+    runs = [case.run(stop_at_the_first_rows) for _ in range(2)]
+    for events in runs:
+        assert isinstance(events[-1], Stop)
+        assert events[-1].reason == "enough"
+        assert rows_of(events) == events[-1].rows
+        assert events[-1].rows > 0
+    assert isinstance(runs[1][0], Restart)
+    numbers = sorted(row[0] for row in spark.read.parquet(str(tmp_path / "results")).collect())
+    assert numbers == list(range(len(numbers)))
+    assert numbers
+
+
+def test_a_partitioned_json_sink_and_hot_values(spark: SparkSession, tmp_path: Path) -> None:
+    kinds = dict.fromkeys("ABC", "parquet")
+    case = JobCase(tmp_path, spark)
+    for number, name in enumerate(kinds):
+        case.deliver(name, "parquet", 1 + number)
+    top = 'trigger = "available-now"\nhot = { "A.x" = ["k"] }'
+    sink = 'format = "json"\npath = "results"\npartition_by = ["x"]'
+    case.write(kinds, top, sink=sink).run()
+    found = spark.read.schema("a BIGINT, b BIGINT, c BIGINT, x STRING").json(
+        str(tmp_path / "results")
+    )
+    assert (tmp_path / "results" / "x=k").is_dir()
+    assert sorted(map(tuple, found.collect())) == sorted(case.expected().elements())
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_failed_job_says_why_and_goes_on(lane: str, spark: SparkSession, tmp_path: Path) -> None:
+    kinds = dict.fromkeys("ABC", "parquet")
+    case = JobCase(tmp_path, spark).write(kinds, f'lane = "{lane}"\ntrigger = "available-now"')
+    for number, name in enumerate(kinds):
+        case.deliver(name, "parquet", 1 + number)
+    poison = tmp_path / "A" / "9.parquet"
+    poison.write_bytes(b"this is no parquet file")
+    events = case.run()
+    assert isinstance(events[-1], Failure)
+    assert "\n" not in events[-1].reason
+    assert "9.parquet" in events[-1].reason + events[-1].details
+    poison.write_bytes((tmp_path / "A" / "1.parquet").read_bytes())
+    case.written["A"].append(case.written["A"][0])
+    again = case.run()
+    assert isinstance(again[0], Restart)
+    assert again[0].after == -1
+    assert isinstance(again[-1], Stop)
+    assert case.results() == case.expected()
+
+
+def test_a_job_does_not_run_twice_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    case = JobCase(tmp_path, spark).write(dict.fromkeys("ABC", "parquet"))
+    prepared = prepare(case.job(), spark)
+    with JobRun(prepared), pytest.raises(PenstockError, match="runs already"):
+        JobRun(prepared).__enter__()
+
+
+def test_a_full_disk_ends_the_log_and_not_the_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("penstock.telemetry.event_log.EventLog.write", full)
+    case = JobCase(tmp_path, spark).write(dict.fromkeys("ABC", "parquet"))
+    with JobRun(prepare(case.job(), spark)) as run:
+        run.start()
+        while not run.ended:
+            run.poll(0.1)
+    assert run.failure is None
+    assert run.log_problem == f"{case.job().event_log}: No space left on device"
+
+
+@pytest.mark.parametrize(("settings", "partitions"), [("", 1), ('"{}" = 2\n', 2)])
+def test_one_cell_is_one_partition(
+    settings: str, partitions: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Unless the job says otherwise; other queries of the session have as many as ever."""
+    usual = spark.conf.get(PARTITIONS)
+    case = JobCase(tmp_path, spark)
+    top = 'lane = "dataframes"\ncells = 1\ntrigger = "available-now"'
+    case.write(dict.fromkeys("ABC", "parquet"), top)
+    if settings:
+        text = case.file.read_text()
+        case.file.write_text(f"{text}[spark]\n{settings.format(PARTITIONS)}")
+    for number, name in enumerate("ABC"):
+        case.deliver(name, "parquet", 1 + number)
+    case.run()
+    assert case.results() == case.expected()
+    state = tmp_path / "state" / "checkpoint" / "state" / "0"
+    assert sorted(p.name for p in state.iterdir() if p.name.isdigit()) == ["0", "1"][:partitions]
+    assert spark.conf.get(PARTITIONS) == usual
+
+
+def test_other_cells_go_on_with_the_windows(spark: SparkSession, tmp_path: Path) -> None:
+    kinds, now = dict.fromkeys("ABC", "parquet"), 'trigger = "available-now"'
+    case = JobCase(tmp_path, spark).write(kinds, f"cells = 3\n{now}")
+    case.run()
+    case.write(kinds, f"cells = 2\n{now}")
+    for number, name in enumerate("ABC"):
+        case.deliver(name, "parquet", 1 + number)
+    case.run()
+    for number, name in enumerate("ABC"):
+        case.deliver(name, "parquet", 4 + number)
+    case.write(kinds, f"cells = 3\n{now}")
+    with pytest.warns(UserWarning, match="are kept and laid out anew: 2 cells"):
+        case.run()
+    assert case.results() == case.expected()
+    assert prepare(case.write(kinds).job(), spark).cells == 3

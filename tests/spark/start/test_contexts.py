@@ -1,0 +1,187 @@
+"""Spark as people start it: each way works, and nothing that they have set is changed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import context_run
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+from two_hosts import await_port, free_port, two_hosts
+
+import penstock.spark
+from penstock.spark.session import PARTITIONS, PROVIDER, ROCKSDB
+from penstock.spark.start.java import find_java
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+BIN = Path(str(pyspark.__file__)).parent / "bin"
+PROGRAM = str(context_run.__file__)
+HOW_TO = Path(__file__).parents[3] / "docs" / "how-to"
+SECONDS = 300
+BERLIN = "Europe/Berlin"
+ZONE = "spark.sql.session.timeZone"
+FILES = "spark.sql.streaming.checkpointFileManagerClass"
+OF_ONE_MACHINE = (
+    FILES,
+    "spark.python.daemon.module",
+    "spark.shuffle.compress",
+    "spark.storage.blockManagerHeartbeatTimeoutMs",
+)
+
+
+def block_of(page: str, language: str, part: str = "") -> str:
+    """The first block of ``language`` on a page of the documentation that has ``part`` in it."""
+    text = (HOW_TO / page).read_text()
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return next(str(each) for each in blocks if part in each)
+
+
+def _environment() -> dict[str, str]:
+    """The variables of a user who has told Spark nothing, but where Java and Python are."""
+    ours = {name: value for name, value in os.environ.items() if "SPARK" not in name}
+    paths = [str(Path(PROGRAM).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **ours,
+        "JAVA_HOME": str(find_java().home),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # Nothing here runs long.
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+
+
+def outcome(
+    command: list[str], folder: Path, more: tuple[str, ...] = (), **environment: str
+) -> dict[str, Any]:
+    """What :mod:`context_run` prints when it is started by ``command``; its answer is checked."""
+    context_run.write_rows(folder)
+    done = subprocess.run(
+        [*command, PROGRAM, str(folder), *more],
+        env={
+            **_environment(),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3_000:]
+    assert context_run.found(folder) == context_run.expected(folder) != []
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    settings: dict[str, Any] = json.loads(lines[-1])
+    return settings
+
+
+def test_spark_submit_says_how(tmp_path: Path) -> None:
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "spark-defaults.conf").write_text("spark.ui.enabled true\nspark.ui.port 0\n")
+    command = [str(BIN / "spark-submit"), "--master", "local[1]", "--driver-memory", "1g"]
+    command += ["--conf", f"{ZONE}={BERLIN}"]
+    found = outcome(command, tmp_path / "work", SPARK_CONF_DIR=str(conf))
+    assert found["spark.master"] == "local[1]"
+    assert found["spark.app.name"] == "context_run.py"
+    assert found["spark.ui.enabled"] == "true"
+    assert found[ZONE] == BERLIN
+    assert found[PROVIDER] == ROCKSDB
+    assert found[PARTITIONS] == "1"
+    assert [found[name] for name in OF_ONE_MACHINE] == [None] * len(OF_ONE_MACHINE)
+    assert "TieredStopAtLevel" not in found["spark.driver.extraJavaOptions"]
+
+
+def test_a_file_of_defaults_counts_where_python_comes_first(tmp_path: Path) -> None:
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    lines = f"spark.master local[1,2]\n{ZONE} {BERLIN}\nspark.driver.extraJavaOptions -Da=b\n"
+    (conf / "spark-defaults.conf").write_text(f"{lines}spark.driver.memory 1g\n")
+    found = outcome([sys.executable], tmp_path / "work", SPARK_CONF_DIR=str(conf))
+    assert found["spark.master"] == "local[1,2]"
+    assert found[ZONE] == BERLIN
+    assert found["spark.driver.extraJavaOptions"].endswith(" -Da=b")
+
+
+def test_a_cluster_whose_workers_have_folders_of_their_own(tmp_path: Path) -> None:
+    """A master and two workers, each a process; executors find Penstock as they find pyspark."""
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    page = block_of("cluster.md", "properties")
+    small = "spark.driver.memory 1g\nspark.executor.memory 600m\n"
+    (conf / "spark-defaults.conf").write_text(f"{small}{page}")
+    with two_hosts(tmp_path, cores=1) as address:
+        found = outcome(
+            [sys.executable],
+            tmp_path / "work",
+            ("job",),
+            SPARK_CONF_DIR=str(conf),
+            PENSTOCK_MASTER=address,
+        )
+    assert found["spark.master"] == address
+    assert found["failure"] is None
+    assert found["cells"] == [0, 1]
+    assert [found[name] for name in OF_ONE_MACHINE] == [None] * len(OF_ONE_MACHINE)
+    started = [len(list(each.glob("*/*"))) for each in sorted(tmp_path.glob("work-*"))]
+    assert all(started), "both workers had an executor"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="needs pyspark[connect]")
+def test_spark_connect(tmp_path: Path) -> None:
+    """The client has no Java: sessions, jobs, their progress and orders do without."""
+    port = free_port()
+    program, *arguments = shlex.split(block_of("connect.md", "sh", "SparkConnectServer"))
+    command = [str(BIN / program), *arguments, "--driver-memory", "1g"]
+    for setting in ("spark.ui.enabled=false", f"{ZONE}={BERLIN}"):
+        command += ["--conf", setting]
+    command = [each.replace("port=15002", f"port={port}") for each in command]
+    with (tmp_path / "server.log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=_environment())
+        try:
+            await_port(port)
+            remote = f"sc://127.0.0.1:{port}"
+            found = outcome([sys.executable], tmp_path / "work", ("job",), SPARK_REMOTE=remote)
+        finally:
+            server.terminate()
+            server.wait(60)
+    assert found["connect"]
+    assert found["failure"] is None
+    assert found["rows"] == 360
+    assert found["results"] == len(context_run.expected(tmp_path / "work"))
+    assert found["cells"] == [0, 1]
+    assert found[ZONE] == BERLIN
+    assert found[PROVIDER] == ROCKSDB
+
+
+def test_a_running_session_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """As in a notebook or a shell: it is used, and keeps what it has and what it has not."""
+    before = {name: spark.conf.get(name, None) for name in context_run.SETTINGS}
+    mine = {ZONE: BERLIN, PARTITIONS: "3", "spark.sql.streaming.noDataMicroBatches.enabled": "true"}
+    for name, value in mine.items():
+        spark.conf.set(name, value)
+    spark.conf.unset(FILES)
+    spark.conf.unset(PROVIDER)
+    try:
+        assert penstock.spark.session("local[7]", "other") is spark
+        assert {name: spark.conf.get(name) for name in mine} == mine
+        assert spark.conf.get(FILES, None) is None
+        assert spark.conf.get(PROVIDER) == ROCKSDB
+        assert spark.conf.get("spark.master") == "local[2,4]"
+        assert spark.conf.get("spark.app.name") == before["spark.app.name"]
+        penstock.spark.session(spark__sql__shuffle__partitions=5)
+        assert spark.conf.get(PARTITIONS) == "5"
+        assert spark.conf.get(ZONE) == BERLIN
+    finally:
+        for name in mine:
+            spark.conf.unset(name)
+        for name in (ZONE, PARTITIONS, FILES, PROVIDER):
+            if (kept := before[name]) is not None:
+                spark.conf.set(name, kept)
