@@ -40,7 +40,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import penstock
-from penstock.plan.notation import write
+from penstock.plan.plan import write
 from penstock.planning.jtree_finder import jtree_finder
 from penstock.planning.limits import Limits
 from penstock.planning.problem import Problem

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.plan.notation import write
+from penstock.plan.plan import write
 from penstock.planning.jtree_finder import jtree_finder
 from penstock.planning.limits import Limits
 from penstock.planning.problem import Problem

@@ -158,7 +158,7 @@ def toggle(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> p
             for guard in edge.guards:
                 if chance.random() < 0.3 and not edge.is_leaving:
                     (edge.turn_off if guard.is_on else edge.turn_on)(guard)
-        tree._take_stock()
+        tree.take_stock()
     if chance.random() < 0.3:
         engine = fail_sometimes(engine, chance, batches)
     return restart(engine, chance, batches) if chance.random() < 0.2 else engine

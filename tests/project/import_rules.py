@@ -1,16 +1,20 @@
-"""A contract for import-linter: a package imports nothing but what its rule names.
+"""Two contracts for import-linter: a package imports nothing but what its rule names, and no module
+imports itself by way of others.
 
 import-linter has layers and forbidden modules; the table of the architecture (which package may
 import what) is a list of what is allowed. A new dependency is then a change of the rule, not
 something that nobody had thought of forbidding. The standard library is always allowed, and so are
 the modules of the package itself. Only direct imports count: what an allowed package imports is
 the business of its own rule. The root package stands for itself alone: the public API.
+
+A cycle is one of imports that run, inside functions too; two modules may name each other's types.
 """
 
 from __future__ import annotations
 
 import sys
 
+import grimp
 from grimp import ImportGraph
 from importlinter import Contract, ContractCheck, fields, output
 
@@ -43,6 +47,36 @@ class OnlyImports(Contract):
             output.print_error(f"{importer} imports {imported}", bold=False)
         names = ", ".join(sorted(str(name) for name in self.allowed))  # type: ignore[attr-defined]
         output.print_error(f"{self.package} may import: {names or 'nothing'}")
+
+
+class NoCycles(Contract):
+    """No module of ``packages`` imports itself by way of others."""
+
+    type_name = "no_cycles"
+
+    packages = fields.ListField(subfield=fields.StringField())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        names = [str(name) for name in self.packages]  # type: ignore[attr-defined]
+        running = grimp.build_graph(*names, exclude_type_checking_imports=True)
+        left = {name: running.find_modules_directly_imported_by(name) for name in running.modules}
+        # Whatever imports nothing that is left is in no cycle; then the same from the other end.
+        for edges in (left, _reversed(left)):
+            while free := {name for name in left if not (edges[name] & left.keys())}:
+                left = {name: each for name, each in left.items() if name not in free}
+        return ContractCheck(kept=not left, metadata={"cycles": sorted(left)})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        for name in check.metadata["cycles"]:
+            output.print_error(f"{name} imports itself by way of others", bold=False)
+
+
+def _reversed(edges: dict[str, set[str]]) -> dict[str, set[str]]:
+    turned: dict[str, set[str]] = {name: set() for name in edges}
+    for name, others in edges.items():
+        for other in others:
+            turned[other].add(name)
+    return turned
 
 
 def _is_allowed(imported: str, allowed: set[str]) -> bool:

@@ -82,6 +82,11 @@ def test_the_rules_hold() -> None:
         ),
         ("query/window.py", "import penstock", "penstock.query is not allowed to import"),
         (
+            "plan/picture.py",
+            "def late():\n    from penstock.plan import notation",
+            "penstock.plan.picture imports itself by way of others",
+        ),
+        (
             "testing/oracle.py",
             "from penstock.engine.state.clock import Clock",
             "penstock.testing.oracle imports penstock.engine.state.clock",

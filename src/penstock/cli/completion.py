@@ -43,9 +43,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from penstock.cli.main import parser
-
-    print(script(options.shell, parser()), end="")
+    print(script(options.shell, options.parser), end="")
     return 0
 
 

@@ -78,6 +78,7 @@ def parser() -> argparse.ArgumentParser:
         completion,
     ):
         command.add_parser(commands)
+    top.set_defaults(parser=top)
     return top
 
 

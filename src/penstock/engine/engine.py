@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.engine.control.controller import Controller
 from penstock.engine.control.eddy import Eddy
@@ -42,15 +43,17 @@ from penstock.engine.push.frequent_key import frequent_key
 from penstock.engine.push.intake import FARTHEST, Batches, Intake
 from penstock.engine.push.lateness import Lateness
 from penstock.engine.push.whole_push import WholePush
-from penstock.engine.recovery.checkpoint import Checkpoint
+from penstock.engine.recovery.checkpoint import Checkpoint, loading
 from penstock.engine.state.arrival import SLICE, Arrival, slices_of
 from penstock.engine.state.clock import END, START, Clock
 from penstock.engine.state.composites import Composites, concatenate
 from penstock.engine.state.held_signals import HELD, uninterrupted
-from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.state.windows import Windows
 from penstock.engine.state.working_memory import WORKING
 from penstock.engine.tree.join_tree import JoinTree, Marks
+from penstock.engine.tree.saved_tree import load_debts, load_tree, save_tree
 from penstock.errors import (
+    CheckpointError,
     InputError,
     OptionError,
     PenstockError,
@@ -61,19 +64,16 @@ from penstock.kernels.compilation import announce_compilation
 from penstock.kernels.lifespan import FOREVER
 from penstock.plan.notation import read
 from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
-from penstock.query.expression import columns_of
 from penstock.query.join_graph import JoinGraph
-from penstock.values.interner import Interner
-from penstock.values.wiring import Wiring, wire
+from penstock.values.wiring import wire
 
 if TYPE_CHECKING:
     from penstock.engine.overload.overload_control import OverloadControl
     from penstock.planning.statistics import Statistics
 
 
+Int64s = NDArray[np.int64]
 _NOTHING_SEEN: Mapping[str, int] = {}
-_SPARE_VALUES = 1024
-"""Values that an interner may have beside two for each row: to sweep takes a look at all."""
 
 SILENT_WINDOWS = 3
 """Windows by which a stream may be behind the newest before it is told that state waits for it."""
@@ -173,11 +173,22 @@ class Engine:
             self._lateness.is_declared and self._lateness.is_for_all and not self._by_rows
         )
         self._wirings = [wire(block) for block in query.blocks]
-        self._interners: list[dict[int, Interner]] = []
-        self._leaves: list[dict[str, LeafWindow]] = []
-        self._trees: list[JoinTree] = []
-        for block, wiring, root in zip(query.blocks, self._wirings, self._roots(), strict=True):
-            self._build_block(block, wiring, root)
+        self._windows = [
+            Windows(block, wiring, self._by_rows, query.ticks_per_millisecond)
+            for block, wiring in zip(query.blocks, self._wirings, strict=True)
+        ]
+        self._leaves = [windows.leaves for windows in self._windows]
+        self._trees = [
+            JoinTree(
+                root,
+                wiring,
+                leaves,
+                self.options.join,
+                self.options.feedback,
+                compiles=self.options.execution == "auto",
+            )
+            for root, wiring, leaves in zip(self._roots(), self._wirings, self._leaves, strict=True)
+        ]
         self._intake = Intake(
             query,
             [leaf for each in self._leaves for leaf in each.values()],
@@ -252,45 +263,6 @@ class Engine:
             self._plan.root,
             *(roots.get(b.aliases) or _default_tree(b) for b in self.query.minus),
         ]
-
-    def _build_block(self, block: JoinGraph, wiring: Wiring, root: Node) -> None:
-        interners = {
-            number: Interner()
-            for numbers in wiring.interners.values()
-            for number in numbers
-            if number is not None
-        }
-        expressions = [
-            *(item.expression for item in block.select if not block.is_grouped),
-            *block.group_by,
-            *(a.argument for a in block.aggregates if a.argument is not None),
-            *(p.expression for p in wiring.residuals),
-        ]
-        read_columns = [c for expression in expressions for c in columns_of(expression)]
-        leaves = {
-            stream.alias: LeafWindow(
-                stream,
-                wiring,
-                list(dict.fromkeys(c.name for c in read_columns if c.stream == stream.alias)),
-                interners,
-                self._by_rows,
-                self.query.ticks_per_millisecond,
-            )
-            for stream in block.streams
-        }
-        self._interners.append(interners)
-        self._leaves.append(leaves)
-        options = self.options
-        self._trees.append(
-            JoinTree(
-                root,
-                wiring,
-                leaves,
-                options.join,
-                options.feedback,
-                compiles=options.execution == "auto",
-            )
-        )
 
     # -- the public surface ------------------------------------------------------------------
 
@@ -801,7 +773,7 @@ class Engine:
         """The leaf windows and the clock, enough to go on from here after a restart."""
         self._check_usable()
         self._catch_up()
-        return Checkpoint.of(self).to_bytes()
+        return self._saved().to_bytes()
 
     @classmethod
     def restore(
@@ -823,7 +795,8 @@ class Engine:
         found = Checkpoint.from_bytes(blob, query)
         if until is not None:
             found = found.up_to(until * query.ticks_per_millisecond)
-        return found.restore(cls, plan, options)
+        with loading(asks_for_more=bool(options) or plan not in (None, "auto")):
+            return cls._loaded(found, plan, options)
 
     # -- a push ------------------------------------------------------------------------------
 
@@ -984,7 +957,7 @@ class Engine:
         if (
             not whole.rows
             or (compiled.needs_care if whole.has_let_go else self._is_time_to_let_go)
-            or (self._interners[0] and self._has_many_values)
+            or self._windows[0].have_many_values
         ):
             self._let_go_if_it_can()
         return table
@@ -1010,12 +983,6 @@ class Engine:
     @property
     def _is_time_to_let_go(self) -> bool:
         return self._unswept > self._patience or self._clock.watermark > self._look_at
-
-    @property
-    def _has_many_values(self) -> bool:
-        """Whether an interner of the first block has more values than windows can have by far."""
-        living = sum([len(leaf.rows) for leaf in self._leaves[0].values()])
-        return any(len(each) > 2 * living + _SPARE_VALUES for each in self._interners[0].values())
 
     @property
     def _passed(self) -> int:
@@ -1087,9 +1054,7 @@ class Engine:
         before = self._passed
         self._unswept = 0
         control = self._overload
-        for tree, interners, wiring in zip(
-            self._trees, self._interners, self._wirings, strict=True
-        ):
+        for tree, windows in zip(self._trees, self._windows, strict=True):
             owing = control is not None and tree is self._trees[0] and control.owes
             lull = control.lull(before) if control and owing else None
             for alias, leaf in tree.leaves.items():
@@ -1105,8 +1070,7 @@ class Engine:
                 state.expire(control.keep_all_from(before) if control and owing else before, lull)
             if not owing:
                 tree.note_expired(before)
-            for number, interner in interners.items():
-                self._sweep(interner, tree, wiring, number)
+            windows.sweep_values()
         leaves = [leaf for tree in self._trees for leaf in tree.leaves.values()]
         self._patience = sum(len(leaf.rows) for leaf in leaves) >> 4
         spans = [leaf.span for leaf in leaves if leaf.span < FOREVER]
@@ -1123,19 +1087,108 @@ class Engine:
         if self._unswept:
             self._let_go()
 
-    def _sweep(self, interner: Interner, tree: JoinTree, wiring: Wiring, number: int) -> None:
-        members = wiring.classes[number]
-        living = sum(len(tree.leaves[m.stream].rows) for m in members)
-        if len(interner) <= 2 * living + _SPARE_VALUES:
-            return
-        held = []
-        for member in members:
-            leaf = tree.leaves[member.stream]
-            rows = np.arange(leaf.rows.tail, leaf.rows.head, dtype=np.int64)
-            held.append(leaf.rows.take(leaf.key_column(member.position), rows))
-        interner.sweep(np.concatenate(held))
-
     # -- restart -----------------------------------------------------------------------------
+
+    def _saved(self) -> Checkpoint:
+        """What every part has to save."""
+        if self._output.needs_history:
+            self._pay_all()  # What is held is computed again, debts and all.
+        saved: dict[str, Int64s] = {}
+        tables: list[pa.Table] = []
+        for windows in self._windows:
+            for alias, rows in windows.saved_rows().items():
+                saved[alias] = rows
+                tables.append(windows.leaves[alias].save(rows))
+        for windows in self._windows:
+            tables += windows.save_values()
+        held = self._output.save(saved)
+        tables += [] if held is None else [held]
+        overload: dict[str, Any] = {}
+        if self._overload is not None:
+            overload["control"] = self._overload.to_json()
+        if self._owed_results is not None:
+            overload["results"] = {}
+            tables.append(self._owed_results.save(saved))
+        if self._overload is not None and self._overload.owes:
+            overload["tree"], more = save_tree(self._trees[0], saved)
+            tables += more
+        header = {
+            "plan": self.routing or str(self.plan),
+            "options": self.options.to_json(),
+            "control": self._control.to_json(),
+            "now": self._clock.now,
+            "watermark": self._clock.watermark,
+            "late": self._clock.late,
+            "newest": self._newest,
+            "place": self._place,
+            "first": self._first,
+            "started": self._started,
+            "counters": self._counters.to_json(),
+            "overload": overload,
+        }
+        return Checkpoint.of(self.query, header, tables)
+
+    @classmethod
+    def _loaded(
+        cls, found: Checkpoint, plan: str | Plan | None, options: Mapping[str, Any]
+    ) -> Engine:
+        """An engine that goes on from ``found``; see :meth:`restore`."""
+        header = found.header
+        overload = header.get("overload", {})
+        given = None if plan == "auto" else plan
+        first = header["plan"] if "tree" in overload else given or header["plan"]
+        engine = cls(found.query, plan=first, **header["options"] | options)
+        if given is None and "control" in header:
+            engine._control.load(header["control"])
+        if plan == "auto":
+            engine._control.pinned = False
+        tables = iter(found.tables)
+        rows = [[next(tables) for _ in each.leaves] for each in engine._windows]
+        for windows, its_rows in zip(engine._windows, rows, strict=True):
+            windows.load(its_rows, [next(tables) for _ in windows.interners])
+        counts = {a: len(leaf.rows) for leaves in engine._leaves for a, leaf in leaves.items()}
+        engine._load_times(header)
+        engine._counters.load(header["counters"])
+        held = next(tables) if engine._output.saves else None
+        if "results" in overload:
+            streams = tuple(engine._leaves[0])
+            engine._owed_results = Composites.load(next(tables), streams, counts)
+        engine._load_output(held, counts)
+        if engine._overload is not None:
+            engine._overload.load_json(overload["control"], engine._clock.now)
+            engine._overload.attach(engine._trees[0])
+        if "tree" in overload:
+            assert engine._overload is not None
+            engine._trees[0] = load_tree(engine._trees[0], overload["tree"], tables, counts)
+            engine._overload.attach(engine._trees[0])
+            load_debts(engine._trees[0], overload["tree"]["debts"], next(tables))
+            if plan is not None:
+                engine.migrate(plan)  # This pays the debt, if the plan is another.
+        return engine
+
+    def _load_times(self, header: Mapping[str, Any]) -> None:
+        newest, first = header["newest"], header.get("first")
+        late = header.get("late", header["watermark"])
+        numbers = [header["now"], header["watermark"], header["place"], late, *newest.values()]
+        numbers += [] if first is None else [first]
+        if not all(type(each) is int for each in numbers) or header["place"] < 0:
+            raise CheckpointError("the checkpoint is damaged: a time in it is no number")
+        self._clock = Clock(header["now"], header["watermark"], self._strict, late)
+        self._newest = dict(newest)
+        self._place = header["place"]
+        self._first = first
+        self._plan_since = self.seconds
+        self._started = header["started"]
+
+    def _load_output(self, held: pa.Table | None, counts: Mapping[str, int]) -> None:
+        """What is above the join; states are completed on demand."""
+        if not self._output.needs_history:
+            self._complete_later()
+            return
+        results = self._replay()
+        if self._owed_results is not None:
+            results[0] = results[0].without(self._owed_results)
+        self._output.load(results, self._clock, held, counts)
 
     def _complete_later(self) -> None:
         """After a restart all states are missing, as after a migration: the engine answers at once,

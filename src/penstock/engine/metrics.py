@@ -10,7 +10,8 @@ from penstock.engine.output.output import Output
 from penstock.engine.push.intake import Batches
 from penstock.engine.state.clock import START, Clock
 from penstock.engine.tree.join_tree import JoinTree
-from penstock.plan.notation import write
+from penstock.errors import CheckpointError
+from penstock.plan.plan import write
 from penstock.query.join_graph import JoinGraph
 
 Metrics: TypeAlias = dict[str, Any]
@@ -48,6 +49,17 @@ class Counters:
     def note_way(self, way: str) -> None:
         """A push was made that way."""
         self.ways[way] = self.ways.get(way, 0) + 1
+
+    def to_json(self) -> dict[str, Any]:
+        """All counts by name, for a checkpoint."""
+        return dict(vars(self))
+
+    def load(self, counts: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`to_json` wrote."""
+        for name, value in counts.items():
+            if not isinstance(getattr(self, name), type(value)):
+                raise CheckpointError(f"the checkpoint is damaged: {name} is {value!r}")
+            setattr(self, name, value)
 
     def count_rows(self, seen: Mapping[str, int], results: int) -> None:
         """A push is done, and every row of it was on time."""

@@ -83,6 +83,21 @@ class Options:
             else milliseconds("max_ahead", max_ahead),
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """The options as plain values, of which :meth:`of` makes the same."""
+        return {
+            "feedback": "off" if self.feedback is None else self.feedback.to_json(),
+            "overload": self.overload.to_json(),
+            "lateness": self.lateness,
+            "join": self.join,
+            "limits": None if self.limits is None else self.limits.to_json(),
+            "adapt": self.adapt,
+            "execution": self.execution,
+            "idle": self.idle,
+            "watermark_policy": self.watermark_policy,
+            "max_ahead": self.max_ahead,
+        }
+
 
 def delays_of(delays: Mapping[str, Any], option: str = "lateness") -> dict[str, int]:
     """Milliseconds by source; a source with None has none, as one that is not there."""

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.explain.observation import Observation, Observations
-from penstock.plan.notation import write
-from penstock.plan.plan import Plan
+from penstock.plan.plan import Plan, write
 from penstock.plan.stream_set import StreamSet
 from penstock.planning.bits import bits_of
 from penstock.planning.block import Block, Cost

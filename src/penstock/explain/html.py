@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from penstock.explain.quantities import count_text, memory_text, share_text
-from penstock.plan.picture import Box, plan_svg, tree_svg
+from penstock.plan.picture import Box, tree_svg
 from penstock.plan.plan import Plan
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def metrics_html(plan: Plan, metrics: Mapping[str, Any]) -> str:
     return "".join(
         (
             "<div>",
-            plan_svg(plan),
+            plan.svg(),
             _table((), [(name, f"{metrics[name]:,}") for name in totals]),
             _table(("", "rows held", "memory", "made", "probes"), rows),
             "</div>",

@@ -12,8 +12,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from penstock.plan.notation import read, write
-from penstock.plan.plan import Join, Leaf, Node, Plan, block_of, walk
+from penstock.plan.notation import read
+from penstock.plan.plan import Join, Leaf, Node, Plan, block_of, walk, write
 from penstock.plan.stream_set import StreamSet
 
 __all__ = ["Join", "Leaf", "Node", "Plan", "StreamSet", "block_of", "read", "walk", "write"]

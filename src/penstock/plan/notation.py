@@ -1,4 +1,4 @@
-"""Plans as text, both ways.
+"""Plans as text: what :func:`~penstock.plan.plan.write` writes is read here.
 
 ``((A B) C)`` is a tree of binary joins, ``(A B C)`` one mjoin, ``((A B) C D)`` a jtree. The probe
 orders of a join may follow: ``(A B C | A:B,C B:A,C C:A,B)``. An input that is itself a join is
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from penstock.errors import PlanError, point_at
-from penstock.plan.plan import Join, Leaf, Node, Plan
+from penstock.plan.plan import Join, Leaf, Node, Plan, label
 from penstock.plan.stream_set import StreamSet
 
 _TOKEN = re.compile(r'\s*(?:(?P<name>\w+)|"(?P<quoted>(?:[^"]|"")*)"|(?P<mark>[()|:,−-]))')
@@ -24,38 +24,6 @@ def read(text: str) -> Plan:
         return _Reader(text).plan()
     except RecursionError:
         raise PlanError("a plan with more brackets inside each other than it has streams") from None
-
-
-def write(plan: Plan | Node) -> str:
-    """``plan`` in the notation; ``read(write(plan)) == plan``."""
-    if isinstance(plan, Plan):
-        return " - ".join(write(node) for node in (plan.root, *plan.minus))
-    if isinstance(plan, Leaf):
-        return _name(plan.stream)
-    inside = " ".join(write(each) for each in plan.inputs)
-    if plan.orders:
-        labels = [_label(each) for each in plan.inputs]
-        orders = (
-            f"{labels[i]}:{','.join(labels[j] for j in order)}"
-            for i, order in enumerate(plan.orders)
-        )
-        inside += " | " + " ".join(orders)
-    return f"({inside})"
-
-
-def _name(stream: str) -> str:
-    return stream if re.fullmatch(r"\w+", stream) else '"' + stream.replace('"', '""') + '"'
-
-
-def _leaves(node: Node) -> list[str]:
-    if isinstance(node, Leaf):
-        return [node.stream]
-    return [stream for each in node.inputs for stream in _leaves(each)]
-
-
-def _label(node: Node) -> str:
-    names = [_name(stream) for stream in _leaves(node)]
-    return names[0] if isinstance(node, Leaf) else f"({' '.join(names)})"
 
 
 class _Reader:
@@ -142,7 +110,7 @@ class _Reader:
                 raise self.error("a second probe order for one input", at)
             found[probing] = tuple(order)
         if len(found) != len(inputs):
-            missing = next(_label(n) for i, n in enumerate(inputs) if i not in found)
+            missing = next(label(n) for i, n in enumerate(inputs) if i not in found)
             raise self.error(f"no probe order for {missing}", start)
         return tuple(found[i] for i in range(len(inputs)))
 
@@ -160,5 +128,5 @@ class _Reader:
         for position, node in enumerate(inputs):
             if node.streams == StreamSet(names):
                 return position
-        known = ", ".join(_label(node) for node in inputs)
+        known = ", ".join(label(node) for node in inputs)
         raise self.error(f"{' '.join(names)} is not an input of this join; they are: {known}", at)

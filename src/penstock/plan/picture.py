@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from penstock.plan.plan import Leaf, Node, Plan
-
 _LETTER, _LINE, _PAD, _ACROSS, _DOWN = 7.2, 16, 10, 46, 12
 
 
@@ -21,12 +19,6 @@ class Box:
     title: str
     lines: tuple[str, ...] = ()
     inputs: tuple[Box, ...] = ()
-
-
-def plan_svg(plan: Plan) -> str:
-    """``plan`` as a picture; blocks after EXCEPT stand below."""
-    roots = [_box(node) for node in (plan.root, *plan.minus)]
-    return tree_svg(roots, f"plan {plan}")
 
 
 def tree_svg(roots: list[Box], title: str) -> str:
@@ -77,13 +69,6 @@ def tree_svg(roots: list[Box], title: str) -> str:
         f'viewBox="0 0 {whole:.0f} {tall:.0f}" font-family="sans-serif" font-size="12" role="img">'
         f"<title>{escape(title)}</title>{''.join(parts)}</svg>"
     )
-
-
-def _box(node: Node) -> Box:
-    if isinstance(node, Leaf):
-        return Box(node.stream)
-    inputs = tuple(_box(each) for each in node.inputs)
-    return Box("mjoin" if len(inputs) > 2 else "join", (), inputs)
 
 
 def _walk(box: Box) -> list[Box]:

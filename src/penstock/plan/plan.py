@@ -11,10 +11,12 @@ mjoins and all mixtures of the two (jtrees) are thus one type.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from penstock.errors import PlanError
+from penstock.plan.picture import Box, tree_svg
 from penstock.plan.stream_set import StreamSet
 from penstock.query.join_graph import JoinGraph
 
@@ -79,15 +81,15 @@ class Plan:
         return self.root.streams
 
     def __str__(self) -> str:
-        from penstock.plan.notation import write
-
         return write(self)
+
+    def svg(self) -> str:
+        """The plan as a picture; blocks after EXCEPT stand below."""
+        return tree_svg([_box(node) for node in (self.root, *self.minus)], f"plan {self}")
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from penstock.plan.picture import plan_svg
-
-        return plan_svg(self)
+        return self.svg()
 
     def check(self, graph: JoinGraph) -> None:
         """Raise :class:`PlanError` unless every stream of ``graph`` occurs exactly once."""
@@ -106,6 +108,39 @@ class Plan:
             if block.aliases in seen:
                 raise PlanError(f"the plan subtracts {node.streams} twice")
             seen.add(block.aliases)
+
+
+def write(plan: Plan | Node) -> str:
+    """``plan`` in the notation; ``read(write(plan)) == plan``."""
+    if isinstance(plan, Plan):
+        return " - ".join(write(node) for node in (plan.root, *plan.minus))
+    if isinstance(plan, Leaf):
+        return _name(plan.stream)
+    inside = " ".join(write(each) for each in plan.inputs)
+    if plan.orders:
+        labels = [label(each) for each in plan.inputs]
+        orders = (
+            f"{labels[i]}:{','.join(labels[j] for j in order)}"
+            for i, order in enumerate(plan.orders)
+        )
+        inside += " | " + " ".join(orders)
+    return f"({inside})"
+
+
+def _name(stream: str) -> str:
+    return stream if re.fullmatch(r"\w+", stream) else '"' + stream.replace('"', '""') + '"'
+
+
+def _leaves(node: Node) -> list[str]:
+    if isinstance(node, Leaf):
+        return [node.stream]
+    return [stream for each in node.inputs for stream in _leaves(each)]
+
+
+def label(node: Node) -> str:
+    """The name of ``node`` among the inputs of a probe order: its streams."""
+    names = [_name(stream) for stream in _leaves(node)]
+    return names[0] if isinstance(node, Leaf) else f"({' '.join(names)})"
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -143,3 +178,10 @@ def _check_block(node: Node, graph: JoinGraph) -> None:
 
 def _names(streams: frozenset[str]) -> str:
     return ", ".join(sorted(streams))
+
+
+def _box(node: Node) -> Box:
+    if isinstance(node, Leaf):
+        return Box(node.stream)
+    inputs = tuple(_box(each) for each in node.inputs)
+    return Box("mjoin" if len(inputs) > 2 else "join", (), inputs)

@@ -42,8 +42,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from penstock.plan.notation import read, write
-from penstock.plan.plan import Plan
+from penstock.plan.notation import read
+from penstock.plan.plan import Plan, write
 from penstock.planning.block import Cost
 from penstock.planning.jtree_finder import jtree_finder
 from penstock.planning.limits import Limits

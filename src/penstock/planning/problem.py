@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import OptionError
-from penstock.plan.notation import write
-from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
+from penstock.plan.plan import Join, Leaf, Node, Plan, block_of, write
 from penstock.planning.block import Block, Cost
 from penstock.planning.block_reader import BlockReader
 from penstock.planning.cost_model import shape_cost

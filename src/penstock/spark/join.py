@@ -38,7 +38,7 @@ from penstock.cells.rejected import CORRUPT
 from penstock.cells.value_hash import VERSION
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
-from penstock.engine.recovery.checkpoint import fingerprint as query_fingerprint
+from penstock.engine.recovery.fingerprint import fingerprint as query_fingerprint
 from penstock.errors import InputError, OptionError
 from penstock.job.job import NO_FOLDER
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.recovery.checkpoint import fingerprint
+from penstock.engine.recovery.fingerprint import fingerprint
 from penstock.errors import CheckpointError
 
 TEXT = """SELECT A.id AS a, B.id AS b FROM A [RANGE 1 MINUTE], B [RANGE 1 MINUTE]

@@ -35,8 +35,7 @@ from penstock.engine.control.step_watch import StepWatch
 from penstock.engine.options import Options
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.errors import PenstockError
-from penstock.plan.notation import write
-from penstock.plan.plan import Plan
+from penstock.plan.plan import Plan, write
 from penstock.planning.limits import Limits
 from penstock.query.join_graph import JoinGraph
 

@@ -14,18 +14,21 @@ matters is gone. NULL equals nothing: an *s* with a NULL is not stored, an *r* w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.engine.output.projection import Projection
+from penstock.engine.recovery.columns import booleans
+from penstock.engine.recovery.verify import check_columns
 from penstock.engine.state.clock import Clock
 from penstock.engine.state.composite_state import renumber
-from penstock.engine.state.composites import Composites, concatenate, none_of
+from penstock.engine.state.composites import Composites, SavedRows, concatenate, none_of
 from penstock.engine.state.rows import BIRTH, DEATH, Rows, probe_all
 from penstock.engine.tree.join_tree import JoinTree
+from penstock.errors import CheckpointError
 from penstock.kernels import pairs, ring
 from penstock.kernels.lifespan import FOREVER
 from penstock.query.join_graph import Emission, JoinGraph
@@ -140,14 +143,20 @@ class Difference:
     def __len__(self) -> int:
         return len(self._held)
 
-    @property
-    def held(self) -> tuple[Composites, Bools]:
+    def save(self, saved: SavedRows) -> pa.Table:
         """The results that wait or live, and which of them are decided."""
-        return self._held, self._decided
+        return self._held.save(saved).append_column("decided", pa.array(self._decided))
 
-    def load(self, held: Composites, decided: Bools, removing: Sequence[Composites]) -> None:
-        """Take in, after a restart, what :attr:`held` was and the living results to subtract."""
-        self._held, self._decided = held, decided
+    def load(
+        self, table: pa.Table, counts: Mapping[str, int], removing: Sequence[Composites]
+    ) -> None:
+        """Take in, after a restart, what :meth:`save` wrote and the living results to subtract."""
+        what = "what is held"
+        check_columns(table.select(["decided"]), {"decided": pa.bool_()}, what)
+        held = Composites.load(table.drop_columns(["decided"]), self._streams, counts, what)
+        if not held.dated:
+            raise CheckpointError("the checkpoint is damaged: what is held has no lifespans")
+        self._held, self._decided = held, booleans(table, "decided")
         self._store(removing)
 
     @property

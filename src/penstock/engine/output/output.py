@@ -8,7 +8,7 @@ the present one, ``rollback`` forgets it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -20,9 +20,8 @@ from penstock.engine.output.difference import Difference
 from penstock.engine.output.held_results import HeldResults
 from penstock.engine.output.projection import Projection
 from penstock.engine.state.clock import Clock
-from penstock.engine.state.composites import Composites
+from penstock.engine.state.composites import Composites, SavedRows
 from penstock.engine.tree.join_tree import JoinTree
-from penstock.errors import InvariantBroken
 from penstock.kernels import ring
 from penstock.query.join_graph import JoinGraph
 
@@ -34,6 +33,8 @@ class Output(Protocol):
 
     needs_history: bool
     """Whether it has to know all living results after a restart."""
+    saves: bool
+    """Whether :meth:`save` writes a table."""
     keeps: bool
     """Whether it keeps results, or what is made of them, beyond the push."""
     plainly: PlainAnswer | None
@@ -46,8 +47,18 @@ class Output(Protocol):
         all, and are not given.
         """
 
-    def load(self, results: Sequence[Composites], clock: Clock) -> None:
-        """Take in all living results after a restart; nothing leaves."""
+    def save(self, saved: SavedRows) -> pa.Table | None:
+        """What living results do not tell, as places among the ``saved`` rows of windows."""
+
+    def load(
+        self,
+        results: Sequence[Composites],
+        clock: Clock,
+        table: pa.Table | None,
+        counts: Mapping[str, int],
+    ) -> None:
+        """Take in all living results after a restart, and what :meth:`save` wrote, if it wrote
+        anything; windows have ``counts`` rows. Nothing leaves."""
 
     def commit(self, watermark: int) -> None: ...
 
@@ -101,6 +112,7 @@ class BornOutput:
     """ISTREAM of a join: nothing to remember."""
 
     needs_history = False
+    saves = False
     keeps = False
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
@@ -113,7 +125,16 @@ class BornOutput:
             return self.plainly.table(filled)
         return self._table(results[0], results[0].births)
 
-    def load(self, results: Sequence[Composites], clock: Clock) -> None:
+    def save(self, saved: SavedRows) -> None:
+        return None
+
+    def load(
+        self,
+        results: Sequence[Composites],
+        clock: Clock,
+        table: pa.Table | None,
+        counts: Mapping[str, int],
+    ) -> None:
         pass
 
     def commit(self, watermark: int) -> None:
@@ -134,6 +155,7 @@ class HeldOutput:
     """DSTREAM and RSTREAM of a join."""
 
     needs_history = True
+    saves = False
     keeps = True
     plainly: PlainAnswer | None = None
 
@@ -151,7 +173,16 @@ class HeldOutput:
         living = self._held.all()
         return self._table(living, living.births)
 
-    def load(self, results: Sequence[Composites], clock: Clock) -> None:
+    def save(self, saved: SavedRows) -> None:
+        return None
+
+    def load(
+        self,
+        results: Sequence[Composites],
+        clock: Clock,
+        table: pa.Table | None,
+        counts: Mapping[str, int],
+    ) -> None:
         self._held.begin(results[0], self._shorten)
         self._held.take_dead(clock.now)
         self._held.commit()
@@ -174,40 +205,51 @@ class DifferenceOutput:
     """EXCEPT."""
 
     needs_history = True
+    saves = True
     keeps = True
     plainly: PlainAnswer | None = None
 
     def __init__(self, graph: JoinGraph, trees: Sequence[JoinTree]) -> None:
         self._table = _Table(graph, trees[0])
-        self.difference = Difference(
+        self._difference = Difference(
             graph, trees[0], list(zip(graph.minus, trees[1:], strict=True))
         )
 
     def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
-        leaving, instants = self.difference.stage(results[0], results[1:], clock)
+        leaving, instants = self._difference.stage(results[0], results[1:], clock)
         return self._table(leaving, instants)
 
-    def load(self, results: Sequence[Composites], clock: Clock) -> None:
-        raise InvariantBroken("set difference is loaded from what the checkpoint says was held")
+    def save(self, saved: SavedRows) -> pa.Table:
+        return self._difference.save(saved)
+
+    def load(
+        self,
+        results: Sequence[Composites],
+        clock: Clock,
+        table: pa.Table | None,
+        counts: Mapping[str, int],
+    ) -> None:
+        self._difference.load(table, counts, results[1:])
 
     def commit(self, watermark: int) -> None:
-        self.difference.commit(watermark)
+        self._difference.commit(watermark)
 
     def rollback(self) -> None:
-        self.difference.rollback()
+        self._difference.rollback()
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
-        self.difference.renumber(alias, mapping, first)
+        self._difference.renumber(alias, mapping, first)
 
     @property
     def nbytes(self) -> int:
-        return self.difference.nbytes
+        return self._difference.nbytes
 
 
 class GroupedOutput:
     """GROUP BY."""
 
     needs_history = True
+    saves = False
     keeps = True
     plainly: PlainAnswer | None = None
 
@@ -241,7 +283,16 @@ class GroupedOutput:
             clock.now,
         )
 
-    def load(self, results: Sequence[Composites], clock: Clock) -> None:
+    def save(self, saved: SavedRows) -> None:
+        return None
+
+    def load(
+        self,
+        results: Sequence[Composites],
+        clock: Clock,
+        table: pa.Table | None,
+        counts: Mapping[str, int],
+    ) -> None:
         groups, arguments = self._columns(results[0])
         self._aggregation.load(
             groups,

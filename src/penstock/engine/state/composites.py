@@ -12,11 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.engine.recovery.columns import integers
+from penstock.engine.recovery.verify import check_columns, check_rows
 from penstock.kernels import ring
 
 Int64s = NDArray[np.int64]
+
+SavedRows = Mapping[str, Int64s]
+"""The rows of each window that are saved, ascending."""
 
 NOTHING = np.empty(0, np.int64)
 
@@ -90,6 +96,49 @@ class Composites:
             self.dated,
             self.first if self.first < 0 else self.first + start,
         )
+
+    def without(self, others: Composites) -> Composites:
+        """The composites that are not among ``others``."""
+        gone = set(zip(*(rows.tolist() for rows in others.ids.values()), strict=True))
+        mine = zip(*(self.ids[alias].tolist() for alias in others.ids), strict=True)
+        keep = np.array([each not in gone for each in mine], np.bool_)
+        return self.pick(np.flatnonzero(keep))
+
+    def save(self, saved: SavedRows) -> pa.Table:
+        """The composites as places among the ``saved`` rows of windows; -1 where a part is gone."""
+        columns = {f"row {a}": pa.array(places_of(rows, saved[a])) for a, rows in self.ids.items()}
+        if self.dated:
+            columns |= {"birth": pa.array(self.births), "death": pa.array(self.deaths)}
+        return pa.table(columns)
+
+    @classmethod
+    def load(
+        cls, table: pa.Table, streams: Sequence[str], counts: Mapping[str, int], what: str = ""
+    ) -> Composites:
+        """What :meth:`save` wrote of ``streams``, whose windows have ``counts`` rows.
+
+        ``what`` it is, for a message if it is damaged.
+        """
+        what = what or f"the combinations of {' '.join(streams)}"
+        expected = {f"row {alias}": pa.int64() for alias in streams}
+        dated = "birth" in table.column_names
+        if dated:
+            expected |= {"birth": pa.int64(), "death": pa.int64()}
+        check_columns(table, expected, what)
+        ids = {alias: integers(table, f"row {alias}") for alias in streams}
+        for alias, rows in ids.items():
+            check_rows(rows, counts[alias], what)
+        if not dated:
+            return cls.undated(ids)
+        return cls(ids, integers(table, "birth"), integers(table, "death"))
+
+
+def places_of(rows: Int64s, saved: Int64s) -> Int64s:
+    """The places of ``rows`` among the ``saved`` ones; -1 for those that are not."""
+    if len(saved) == 0:
+        return np.full(len(rows), -1, np.int64)
+    at = np.minimum(np.searchsorted(saved, rows), len(saved) - 1)
+    return np.where(saved[at] == rows, at, -1)
 
 
 def concatenate(parts: Sequence[Composites]) -> Composites:

@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.engine.recovery.columns import booleans, integers, whole
+from penstock.engine.recovery.verify import check_columns
 from penstock.engine.state.arrival import Arrival, SourceRows
 from penstock.engine.state.asleep import Asleep
 from penstock.engine.state.composites import Composites
@@ -41,6 +43,8 @@ Int64s = NDArray[np.int64]
 Lull = tuple[int, int]
 """Two instants: nobody needs what was born after the first and died before the second."""
 Bools = NDArray[np.bool_]
+Renumbering = tuple[Int64s, Int64s]
+"""Numbers that an interner gave before a restart, ascending, and the number of each since."""
 
 
 def date(ids: Mapping[str, Int64s], leaves: Mapping[str, LeafWindow]) -> Composites:
@@ -178,19 +182,6 @@ class LeafWindow(IndexedRows):
         return np.concatenate(
             [column[first : first + count], column[: max(0, first + count - len(column))]]
         )
-
-    def load(
-        self,
-        births: Int64s,
-        keys: list[Int64s],
-        payload: dict[str, pa.Array],
-        chosen: Int64s | None,
-    ) -> None:
-        """Fill an empty window after a restart."""
-        partitions = None
-        if self._partition is not None:
-            partitions = self._partition.of(payload, len(births))
-        self.append(Arrival(births, keys, payload, chosen, partitions))
 
     def key_column(self, position: int) -> int:
         """The column of ``rows`` that holds encoded column ``position``."""
@@ -412,6 +403,49 @@ class LeafWindow(IndexedRows):
             {self.stream.alias: ids}, self.rows.take(BIRTH, ids), self.rows.take(DEATH, ids)
         )
 
+    # -- recovery ----------------------------------------------------------------------------
+
+    def saved_rows(self) -> Int64s:
+        """The rows that are saved: on the arrival line only those that have not been pushed out."""
+        rows = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
+        return rows[self.rows.take(DEATH, rows) == lifespan.FOREVER] if self.by_rows else rows
+
+    def save(self, rows: Int64s) -> pa.Table:
+        """The ``rows`` with births, encoded columns and payload; deaths follow from these."""
+        columns: dict[str, pa.Array] = {"birth": pa.array(self.rows.take(BIRTH, rows))}
+        for position, column in enumerate(self._key_columns):
+            columns[f"key {position}"] = pa.array(self.rows.take(column, rows))
+        chosen = self.chosen(rows)
+        if chosen is not None:
+            columns["chosen"] = pa.array(chosen)
+        names = list(columns) + [f"payload {name}" for name in self.payload.columns]
+        arrays = list(columns.values())
+        arrays += [self.payload.take(name, rows) for name in self.payload.columns]
+        return pa.Table.from_arrays(arrays, names=names)
+
+    def load(self, table: pa.Table, renumbered: Mapping[Interner, Renumbering]) -> None:
+        """Fill the empty window with what :meth:`save` wrote."""
+        expected = {"birth": pa.int64()}
+        expected |= {f"key {position}": pa.int64() for position in range(self.key_count)}
+        if self._chosen is not None:
+            expected["chosen"] = pa.bool_()
+        expected |= {f"payload {name}": each.type for name, each in self.payload.columns.items()}
+        check_columns(table, expected, f"the window of {self.stream.alias}")
+        keys = []
+        for position, (_, _, interner) in enumerate(self._keys):
+            values = integers(table, f"key {position}")
+            keys.append(values if interner is None else _mapped(values, *renumbered[interner]))
+        births = integers(table, "birth")
+        payload = {name: whole(table, f"payload {name}") for name in self.payload.columns}
+        chosen = None
+        if self._chosen is not None:
+            flags = booleans(table, "chosen")
+            chosen = None if flags.all() else np.flatnonzero(flags)
+        partitions = None
+        if self._partition is not None:
+            partitions = self._partition.of(payload, len(births))
+        self.append(Arrival(births, keys, payload, chosen, partitions))
+
     # -- expiry ------------------------------------------------------------------------------
 
     def expire(self, before: int, lull: Lull | None = None) -> tuple[Int64s, int] | None:
@@ -468,6 +502,14 @@ def _key_of(
     for key in keys:
         pairs.mix_into(hashes, columns[key.position], -1, everyone)
     return hashes
+
+
+def _mapped(values: Int64s, old: Int64s, new: Int64s) -> Int64s:
+    """``new`` where a value is in ``old``; others belong to rows in no index and do not matter."""
+    if len(old) == 0:
+        return np.full(len(values), -1, np.int64)
+    positions = np.minimum(np.searchsorted(old, values), len(old) - 1)
+    return np.where(old[positions] == values, new[positions], -1)
 
 
 def _both(first: Bools | None, second: Bools) -> Bools:

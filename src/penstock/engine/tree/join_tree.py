@@ -457,7 +457,8 @@ class JoinTree:
 
         yield from below(self._top, self._inputs)
 
-    def _take_stock(self) -> None:
+    def take_stock(self) -> None:
+        """Look anew at what edges keep: guards have come or gone."""
         self._forget_compiled()
         self._list_kept()
 
@@ -749,7 +750,7 @@ class JoinTree:
         if self._policy is not None and not self.missing and not self.since:
             settled |= self._policy.review(self._let_in)
         if settled:
-            self._take_stock()
+            self.take_stock()
 
     def complete_all(self) -> None:
         """Make all that is missing, now."""
@@ -832,7 +833,7 @@ class JoinTree:
             and not self._feedback.adaptive
         ):
             self._turn_all_on()
-            self._take_stock()
+            self.take_stock()
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
         """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``; -1 where it is gone."""

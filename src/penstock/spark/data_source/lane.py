@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from penstock.cells.placement import Placement
 from penstock.cells.value_hash import VERSION
-from penstock.engine.recovery.checkpoint import fingerprint as query_fingerprint
+from penstock.engine.recovery.fingerprint import fingerprint as query_fingerprint
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Source

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from penstock.engine.recovery.checkpoint import fingerprint
+from penstock.engine.recovery.fingerprint import fingerprint
 from penstock.errors import CheckpointError
 from penstock.query.join_graph import JoinGraph
 from penstock.spark.state.checkpoint_files import CheckpointFiles

@@ -1,19 +1,19 @@
-"""What a checkpoint adds when probes are owed: what the owed probes may see.
+"""What a tree saves while probes are owed: what the owed probes may see.
 
 As a rule, a checkpoint has the windows alone, and states are completed again on demand. An owed
 probe is a row and bounds on the rows of other inputs (:mod:`penstock.engine.rationing.debt`), so as
-long as there is one, the stored joins are written down too, as row numbers into the windows and in
-their order. Those who wait for demand are written as well: after the restart they come in with the
-next push, as if their guards had been turned off.
+long as there is one, the stored joins are saved too, as row numbers into the windows and in their
+order. Rows that wait for demand are saved as well: after the restart they come in with the next
+push, as if their guards had been turned off.
 
-Row numbers are written as they will be after the restart: those of a leaf by their place among the
-rows that are written, those of a state from zero. A part that is not written is dead: -1.
+Row numbers are saved as they will be after the restart: those of a leaf by their place among the
+rows that are saved, those of a state from zero. A part that is not saved is dead: -1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,50 +21,23 @@ from numpy.typing import NDArray
 
 from penstock.engine.feedback.edge import Edge
 from penstock.engine.rationing.debt import Owed
+from penstock.engine.recovery.columns import integers
 from penstock.engine.recovery.verify import check_columns, check_rows
 from penstock.engine.state.composite_state import CompositeState
-from penstock.engine.state.composites import Composites
+from penstock.engine.state.composites import Composites, SavedRows, places_of
 from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.tree.join_tree import JoinTree
 from penstock.errors import CheckpointError
 from penstock.plan.stream_set import StreamSet
 
-if TYPE_CHECKING:
-    from penstock.engine.engine import Engine
-    from penstock.engine.tree.join_tree import JoinTree
-
 Int64s = NDArray[np.int64]
-Numbers = Mapping[str, Int64s]
 
-_STORED, _ADMITTED, _ASLEEP = "stored", "admitted", "asleep"
-
-
-def composites_table(found: Composites, numbers: Numbers) -> pa.Table:
-    """Composites as rows of the windows that are written; ``numbers`` are the rows of each."""
-    ids = {f"row {a}": pa.array(_renumbered(rows, numbers[a])) for a, rows in found.ids.items()}
-    if found.dated:
-        ids |= {"birth": pa.array(found.births), "death": pa.array(found.deaths)}
-    return pa.table(ids)
+STORED, ADMITTED, ASLEEP = "stored", "admitted", "asleep"
+"""What an edge holds: the state of its join, what passed the guards of a leaf, rows that wait."""
+_OWED = ("row", "birth", "deadline")
 
 
-def load_composites(
-    table: pa.Table, streams: Sequence[str], counts: Mapping[str, int]
-) -> Composites:
-    """What :func:`composites_table` wrote of ``streams``, whose windows have ``counts`` rows."""
-    what = f"the combinations of {' '.join(streams)}"
-    expected = {f"row {alias}": pa.int64() for alias in streams}
-    dated = "birth" in table.column_names
-    if dated:
-        expected |= {"birth": pa.int64(), "death": pa.int64()}
-    check_columns(table, expected, what)
-    ids = {alias: _integers(table, f"row {alias}") for alias in streams}
-    for alias, rows in ids.items():
-        check_rows(rows, counts[alias], what)
-    if not dated:
-        return Composites.undated(ids)
-    return Composites(ids, _integers(table, "birth"), _integers(table, "death"))
-
-
-def tree_tables(tree: JoinTree, numbers: Numbers) -> tuple[dict[str, Any], list[pa.Table]]:
+def save_tree(tree: JoinTree, saved: SavedRows) -> tuple[dict[str, Any], list[pa.Table]]:
     """The states and debts of ``tree``: a header and the tables it speaks of."""
     assert tree.rationing is not None
     tables: list[pa.Table] = []
@@ -72,7 +45,7 @@ def tree_tables(tree: JoinTree, numbers: Numbers) -> tuple[dict[str, Any], list[
     for number, edge in enumerate(tree.edges):
         for kind, ids in _contents(edge):
             held.append((number, kind))
-            tables.append(composites_table(Composites.undated(ids), numbers))
+            tables.append(Composites.undated(ids).save(saved))
     places = {edge.streams: number for number, edge in enumerate(tree.edges)}
     siblings = _siblings(tree)
     debts = []
@@ -80,53 +53,57 @@ def tree_tables(tree: JoinTree, numbers: Numbers) -> tuple[dict[str, Any], list[
     for origin, owed in tree.rationing.debt.items():
         inputs = siblings[origin]
         own = next(edge for edge in inputs if edge.streams == origin)
-        rows = _row_numbers(own, owed.rows, numbers)
+        rows = _saved_numbers(own, owed.rows, saved)
         keep = np.flatnonzero(rows >= 0)
         columns.append(np.stack([rows[keep], owed.births[keep], owed.deadlines[keep]]))
         bounds = [
-            _bound(edge, bound, numbers) for edge, bound in zip(inputs, owed.bounds, strict=True)
+            _saved_bound(edge, bound, saved)
+            for edge, bound in zip(inputs, owed.bounds, strict=True)
         ]
         debts.append({"input": places[origin], "count": len(keep), "bounds": bounds})
     together = np.concatenate(columns, axis=1)
-    tables.append(pa.table(dict(zip(("row", "birth", "deadline"), together, strict=True))))
+    tables.append(pa.table(dict(zip(_OWED, together, strict=True))))
     return {"held": held, "debts": debts}, tables
 
 
 def load_tree(
-    engine: Engine,
+    old: JoinTree,
     header: Mapping[str, Any],
     tables: Iterator[pa.Table],
     counts: Mapping[str, int],
-) -> None:
-    """Give the first block of ``engine`` the states and debts of a checkpoint."""
-    edges = engine._trees[0].edges
+) -> JoinTree:
+    """A tree of the plan of ``old``, over its windows, with the states of a checkpoint.
+
+    The debts are for :func:`load_debts`, when it has been attached to a budget.
+    """
+    edges = old.edges
     held: dict[tuple[int, str], Mapping[str, Int64s]] = {}
     for number, kind in header["held"]:
-        if not 0 <= number < len(edges) or kind not in (_STORED, _ADMITTED, _ASLEEP):
+        if not 0 <= number < len(edges) or kind not in (STORED, ADMITTED, ASLEEP):
             raise CheckpointError("the checkpoint is damaged: a state of no input")
         streams = tuple(edges[number].streams)
-        held[number, kind] = load_composites(next(tables), streams, counts).ids
+        held[number, kind] = Composites.load(next(tables), streams, counts).ids
     carried: dict[StreamSet, CompositeState] = {}
     for number, edge in enumerate(edges):
         if not edge.is_leaf:
-            carried[edge.streams] = _filled(edge, held.get((number, _STORED)))
-    old = engine._trees[0]
-    tree = engine._trees[0] = old.successor(old.root, carried)
+            carried[edge.streams] = _filled(edge, held.get((number, STORED)))
+    tree = old.successor(old.root, carried)
     old.dispose()
     for number, edge in enumerate(tree.edges):
-        admitted = held.get((number, _ADMITTED))
-        asleep = held.get((number, _ASLEEP))
+        admitted = held.get((number, ADMITTED))
+        asleep = held.get((number, ASLEEP))
         edge.restore(None if admitted is None else _filled(edge, admitted), asleep)
-    tree._take_stock()
-    assert engine._overload is not None
-    engine._overload.attach(tree)
+    tree.take_stock()
+    return tree
+
+
+def load_debts(tree: JoinTree, debts: list[Mapping[str, Any]], table: pa.Table) -> None:
+    """Let ``tree`` owe the probes of a checkpoint."""
     assert tree.rationing is not None
-    table = next(tables)
-    names = ("row", "birth", "deadline")
-    check_columns(table, dict.fromkeys(names, pa.int64()), "the debt")
-    columns = [_integers(table, name) for name in names]
+    check_columns(table, dict.fromkeys(_OWED, pa.int64()), "the debt")
+    columns = [integers(table, name) for name in _OWED]
     start = 0
-    for each in header["debts"]:
+    for each in debts:
         stop = start + each["count"]
         rows, births, deadlines = (column[start:stop] for column in columns)
         _check_debt(tree, each, rows)
@@ -152,14 +129,15 @@ def _check_debt(tree: JoinTree, owed: Mapping[str, Any], rows: Int64s) -> None:
 
 
 def _contents(edge: Edge) -> Iterator[tuple[str, Mapping[str, Int64s]]]:
+    """What ``edge`` holds, by kind."""
     if isinstance(edge.source, CompositeState):
-        yield _STORED, _all(edge.source)
+        yield STORED, _all(edge.source)
     elif isinstance(edge.input, CompositeState):
-        yield _ADMITTED, _all(edge.input)
+        yield ADMITTED, _all(edge.input)
     asleep = [guard.waiting.sleepers() for guard in edge.guards]
     some = [ids for ids in asleep if len(next(iter(ids.values())))]
     if some:
-        yield _ASLEEP, {s: np.concatenate([ids[s] for ids in some]) for s in some[0]}
+        yield ASLEEP, {s: np.concatenate([ids[s] for ids in some]) for s in some[0]}
 
 
 def _all(state: CompositeState) -> dict[str, Int64s]:
@@ -167,6 +145,7 @@ def _all(state: CompositeState) -> dict[str, Int64s]:
 
 
 def _filled(edge: Edge, ids: Mapping[str, Int64s] | None) -> CompositeState:
+    """A state for ``edge`` that holds ``ids``."""
     state = CompositeState(edge.streams, edge.leaves)
     if ids is not None and len(next(iter(ids.values()))):
         state.append_ids(ids)
@@ -187,25 +166,15 @@ def _siblings(tree: JoinTree) -> dict[StreamSet, list[Edge]]:
     }
 
 
-def _row_numbers(edge: Edge, rows: Int64s, numbers: Numbers) -> Int64s:
+def _saved_numbers(edge: Edge, rows: Int64s, saved: SavedRows) -> Int64s:
+    """The numbers that ``rows`` of the input of ``edge`` will have after a restart."""
     if isinstance(edge.input, LeafWindow):
-        return _renumbered(rows, numbers[edge.input.stream.alias])
+        return places_of(rows, saved[edge.input.stream.alias])
     return rows - edge.input.rows.tail
 
 
-def _bound(edge: Edge, bound: int, numbers: Numbers) -> int:
+def _saved_bound(edge: Edge, bound: int, saved: SavedRows) -> int:
+    """The same for a ``bound`` on rows."""
     if isinstance(edge.input, LeafWindow):
-        return int(np.searchsorted(numbers[edge.input.stream.alias], bound))
+        return int(np.searchsorted(saved[edge.input.stream.alias], bound))
     return max(0, bound - edge.input.rows.tail)
-
-
-def _renumbered(rows: Int64s, written: Int64s) -> Int64s:
-    """The places of ``rows`` among those that are written; -1 for those that are not."""
-    if len(written) == 0:
-        return np.full(len(rows), -1, np.int64)
-    at = np.minimum(np.searchsorted(written, rows), len(written) - 1)
-    return np.where(written[at] == rows, at, -1)
-
-
-def _integers(table: pa.Table, name: str) -> Int64s:
-    return np.array(table.column(name).to_numpy(), np.int64)

@@ -1,0 +1,115 @@
+"""The windows of one block of a query, and the interners that number their keys.
+
+Columns that are compared with one another share an interner, so the windows of a block are made,
+swept and saved together: the numbers of an interner change over a restart, and every key column
+that it has numbered follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.engine.recovery.columns import integers, whole
+from penstock.engine.recovery.verify import check_columns
+from penstock.engine.state.leaf_window import LeafWindow, Renumbering
+from penstock.query.expression import columns_of
+from penstock.query.join_graph import JoinGraph
+from penstock.values.interner import Interner
+from penstock.values.key_encoding import bytes_of
+from penstock.values.wiring import Wiring
+
+Int64s = NDArray[np.int64]
+
+SPARE_VALUES = 1024
+"""Values that an interner may hold beside two for each row: a sweep looks at all of them."""
+
+
+class Windows:
+    """The leaf windows of ``block``, by alias."""
+
+    def __init__(self, block: JoinGraph, wiring: Wiring, by_rows: bool, ticks: int) -> None:
+        """``ticks`` is the number of ticks in a millisecond."""
+        self._classes = wiring.classes
+        self.interners = {
+            number: Interner()
+            for numbers in wiring.interners.values()
+            for number in numbers
+            if number is not None
+        }
+        expressions = [
+            *(item.expression for item in block.select if not block.is_grouped),
+            *block.group_by,
+            *(a.argument for a in block.aggregates if a.argument is not None),
+            *(p.expression for p in wiring.residuals),
+        ]
+        read = [c for expression in expressions for c in columns_of(expression)]
+        self.leaves = {
+            stream.alias: LeafWindow(
+                stream,
+                wiring,
+                list(dict.fromkeys(c.name for c in read if c.stream == stream.alias)),
+                self.interners,
+                by_rows,
+                ticks,
+            )
+            for stream in block.streams
+        }
+
+    @property
+    def have_many_values(self) -> bool:
+        """Whether an interner holds far more values than the rows of all windows can have."""
+        if not self.interners:
+            return False
+        living = sum([len(leaf.rows) for leaf in self.leaves.values()])
+        return any(len(each) > 2 * living + SPARE_VALUES for each in self.interners.values())
+
+    def sweep_values(self) -> None:
+        """Forget interned values that no row has, where there are many."""
+        for number, interner in self.interners.items():
+            members = self._classes[number]
+            living = sum(len(self.leaves[each.stream].rows) for each in members)
+            if len(interner) <= 2 * living + SPARE_VALUES:
+                continue
+            held = []
+            for member in members:
+                leaf = self.leaves[member.stream]
+                rows = np.arange(leaf.rows.tail, leaf.rows.head, dtype=np.int64)
+                held.append(leaf.rows.take(leaf.key_column(member.position), rows))
+            interner.sweep(np.concatenate(held))
+
+    # -- recovery ----------------------------------------------------------------------------
+
+    def saved_rows(self) -> dict[str, Int64s]:
+        """The rows of each window that are saved, in their order."""
+        return {alias: leaf.saved_rows() for alias, leaf in self.leaves.items()}
+
+    def save_values(self) -> list[pa.Table]:
+        """A table of each interner: numbers and values."""
+        tables = []
+        for interner in self.interners.values():
+            numbers, values = interner.contents()
+            tables.append(pa.table({"number": pa.array(numbers), "value": values}))
+        return tables
+
+    def load(self, rows: Sequence[pa.Table], values: Sequence[pa.Table]) -> None:
+        """Fill the empty windows with ``rows``, whose keys are numbered by ``values``."""
+        renumbered = {
+            interner: _reintern(interner, table)
+            for interner, table in zip(self.interners.values(), values, strict=True)
+        }
+        for leaf, table in zip(self.leaves.values(), rows, strict=True):
+            leaf.load(table, renumbered)
+
+
+def _reintern(interner: Interner, table: pa.Table) -> Renumbering:
+    """The saved numbers in ascending order, and the new number of each."""
+    check_columns(table, {"number": pa.int64(), "value": pa.large_binary()}, "a table of values")
+    old = integers(table, "number")
+    data, offsets = bytes_of(whole(table, "value"))
+    new = interner.intern(data, offsets)
+    order = np.argsort(old)
+    return old[order], new[order]
