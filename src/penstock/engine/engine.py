@@ -536,6 +536,8 @@ class Engine:
 
     def _change(self, strategy: str, built: dict[int, JoinTree] | None = None) -> None:
         """Go over to the plan; ``built`` are new trees that are ready, which are taken."""
+        if self._overload is not None:
+            self._overload.settle()
         change = STRATEGIES.get(strategy, reroute)
         for number, (root, old) in enumerate(zip(self._roots(), self._trees, strict=True)):
             if root == old.root:
@@ -918,19 +920,28 @@ class Engine:
                 newest[source] = instant
         clock = self._advanced(newest, None, watermark)
         control = self._overload
+        passes = False
         if control is not None:
-            control.begin(whole.counts(), whole.first, self._clock.now, clock.now, probes)
-            self._has_begun = True
-            if not control.is_idle:
-                return "probes that are limited or owed"
+            prices = control.prices if probes is None else None
+            if prices is not None:
+                passes = control.lets_pass(whole.priced(prices), whole.rows, clock.now)
+            if not passes:
+                control.begin(whole.counts(), whole.first, self._clock.now, clock.now, probes)
+                self._has_begun = True
+                if not control.is_idle:
+                    return "probes that are limited or owed"
         passed = self._passed
         compiled = whole.get_ready(tree, clock.watermark, passed)
         if compiled is None:
             return whole.why_not
         marks = tree.marks()
         try:
-            after = None if control is None else control.after_joins
-            table = whole.join(tree, compiled, self._output, clock, after)
+            after = are_fresh = None
+            if control is not None and not passes:
+                after = control.after_joins
+            elif control is not None and control.asks_age:
+                after, are_fresh = control.drop_stale, control.are_fresh
+            table = whole.join(tree, compiled, self._output, clock, after, are_fresh)
             HELD.give()
         except BaseException:
             if compiled.is_torn or tree.is_torn:  # It may be written anew in the middle.
@@ -941,7 +952,10 @@ class Engine:
         self._broken = True
         self._output.commit(clock.watermark)
         tree.commit()
-        if control is not None:
+        if passes:
+            assert control is not None
+            control.let_pass()
+        elif control is not None:
             control.commit(self._clock.now)
         self._started = self._started or whole.has_rows
         self._latest = whole.rows

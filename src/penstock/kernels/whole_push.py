@@ -24,7 +24,7 @@ from penstock.kernels.answer import answer
 from penstock.kernels.arrow_struct import is_valid
 from penstock.kernels.cycles import cycles
 from penstock.kernels.kernel import kernel
-from penstock.kernels.lifespan import BEGINNING
+from penstock.kernels.lifespan import BEGINNING, FOREVER
 from penstock.kernels.pointer import bytes_at, int64s
 from penstock.kernels.push import (
     ANSWERED,
@@ -66,6 +66,8 @@ Int64s = NDArray[np.int64]
     KEPT,
     IS_ARRANGED,
 ) = range(15)
+OLDEST = 2
+"""Where the earliest birth stands in a row of ``births``."""
 ARRIVAL = 15
 """Of the new rows of a window: the table of :mod:`~penstock.kernels.window` and its size;
 the ring; the lap; the number of the source; where the addresses of the columns of the source, of
@@ -271,6 +273,18 @@ def begin(
 
 
 @kernel
+def _oldest(results: NDArray[np.int64], count: int, births: NDArray[np.int64]) -> None:
+    """Note the oldest row of each stream in the results, if somebody asks: the earliest birth."""
+    for stream in range(births.shape[0]):
+        mask = births[stream, 1]
+        column, rows = int64s(births[stream, 0], mask + 1), results[stream]
+        oldest = FOREVER
+        for i in range(count):
+            oldest = min(oldest, column[np.uint64(rows[np.uint64(i)] & mask)])
+        births[stream, OLDEST] = oldest
+
+
+@kernel
 def push(
     arrivals: NDArray[np.int64],
     facts: NDArray[np.int64],
@@ -297,11 +311,14 @@ def push(
     columns: Int64s,
     order: NDArray[np.int64],
     out: NDArray[np.int64],
+    births: NDArray[np.int64],
 ) -> int:
     """:func:`begin` if it ``is_new``; :func:`~penstock.kernels.push.run` what is left.
 
     If there are ``columns``, they are the ``code`` of :mod:`~penstock.kernels.answer`, which
-    fills ``out`` if there is room, and ``progress`` says so.
+    fills ``out`` if there is room, and ``progress`` says so. ``births`` has, for each stream of
+    the results, the address of the births of its window, their mask, and room for the earliest of
+    those in the results; it may have no rows.
     """
     if is_new:
         begin(arrivals, facts, hashes, before, since, code, rings, narrow, laps)
@@ -325,7 +342,8 @@ def push(
         results,
     )
     count = progress[RESULTS]
+    if lacking == DONE and count:
+        _oldest(results, count, births)
     if lacking == DONE and columns.shape[0] and 0 < count <= out.shape[1]:
-        births = results.shape[0] - 2
-        progress[ANSWERED] = answer(columns, results[:, :count], births, order, out)
+        progress[ANSWERED] = answer(columns, results[:, :count], results.shape[0] - 2, order, out)
     return lacking

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from operator import add
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,6 +72,8 @@ class Arrivals:
         """What died before then can be hidden."""
         self.filled: list[tuple[HashIndex, Rows]] = []
         """The indexes that get the new rows."""
+        self.asks_age = False
+        """Whether somebody asks how old the rows in the results are."""
         self.answer: PlainAnswer | None = None
         """What is made of the results, if that is simple."""
 
@@ -94,6 +97,7 @@ class CompiledPush:
             (edge.producer, edge.children) for edge in edges if edge.producer is not None
         ]
         self._joins.append((top, list(inputs)))
+        self._operators = [operator for operator, _ in self._joins]
         self._top = top
         self._windows = {
             edge.source.stream.alias: edge.source
@@ -149,6 +153,8 @@ class CompiledPush:
         self._tally = np.zeros(2 * most, np.int64)
         self._sources = np.zeros(self._width, np.int64)
         self._results = np.empty((self._width, 0), np.int64)
+        self._births = self._unasked = np.zeros((0, 3), np.int64)
+        """By stream, where births lie, and the earliest in the results."""
         self._met = np.zeros(kernel.SCRATCH, np.uint8)
         self._chooser = next(filter(self._chosen_by, (g for _, g in self._guarded)), None)
         """The guard whose look at the news spares others the same look."""
@@ -223,7 +229,7 @@ class CompiledPush:
     @property
     def fits(self) -> bool:
         """Whether the slice at hand is short enough."""
-        return False not in [operator.is_brief for operator, _ in self._joins]
+        return False not in [operator.is_brief for operator in self._operators]
 
     # -- a push ------------------------------------------------------------------------------
 
@@ -259,7 +265,7 @@ class CompiledPush:
             self._synchronise(arrivals)
 
     def _push(self, arrivals: Arrivals, count: int, stopwatch: Stopwatch) -> None:
-        self._fresh[:] = 0
+        self._fresh.fill(0)
         if len(self._met) < kernel.SCRATCH + count:
             self._met = np.zeros(kernel.SCRATCH + 2 * count, np.uint8)
         began = stopwatch.clock()
@@ -332,6 +338,7 @@ class CompiledPush:
             columns,
             order,
             out,
+            self._births if arrivals.asks_age else self._unasked,
         )
         return lacking
 
@@ -340,7 +347,8 @@ class CompiledPush:
         self.needs_care = False
         self._came = came = []
         for rows, (low, tail, head, old) in zip(self._rings, self._ends.tolist(), strict=True):
-            self.needs_care |= rows.move_on(low, tail, head)
+            if head != rows.head or tail != rows.tail or low != rows.low:
+                self.needs_care |= rows.move_on(low, tail, head)
             came.append(head - old)
         for index, rows in self._filled:
             index.stop = rows.head
@@ -382,7 +390,7 @@ class CompiledPush:
 
     def _count(self, stopwatch: Stopwatch, seconds: float) -> None:
         counts, came = self._counts, self._came
-        counts[:] = [a + b for a, b in zip(counts, self._new.tolist(), strict=True)]
+        counts[:] = map(add, counts, self._new.tolist())
         self.let_in = 0
         for edge, number in self._inputs:
             self.let_in += came[number]
@@ -401,6 +409,14 @@ class CompiledPush:
         if count >= _COPIED:
             self._results = np.empty((self._width, 0), np.int64)
         return count
+
+    def oldest(self) -> list[int]:
+        """The earliest birth in the results, of each stream in the order of their names; empty if
+        there are no results."""
+        if not self._progress.item(kernel.RESULTS):
+            return []
+        births: list[int] = self._births[:, whole_push.OLDEST].tolist()
+        return births
 
     def found(self, lasting: bool) -> Composites | None:
         """What the push has found: for good, or until the next one."""
@@ -450,6 +466,11 @@ class CompiledPush:
                     self._items.append(producer.state)
         lives = head + len(code)
         code += self._lives()
+        births = []
+        for stream in self._streams:
+            rows = self._windows[stream].rows
+            births.append((address_of(rows.births), rows.mask, 0))
+        self._births = np.array(births, np.int64)
         self._code = np.array([len(items), *items, lives, *code], np.int64)
 
     def _lives(self) -> list[int]:

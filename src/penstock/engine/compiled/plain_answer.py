@@ -78,7 +78,8 @@ class PlainAnswer:
             self._written, self._streams = written, streams
         if self._order.shape[1] < self._likely:
             self._order = np.empty((2, 2 * self._likely), np.int64)
-        self._out = np.empty((len(self._types), self._likely), np.int64)
+        if self._out.shape[1] != self._likely:  # Else nobody has had it.
+            self._out = np.empty((len(self._types), self._likely), np.int64)
         return self._code, self._order, self._out
 
     def table(self, count: int) -> pa.Table:

@@ -17,7 +17,7 @@ Subtracted blocks are never tested: what is missing there is a result too many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ class Freshness:
         ticks = graph.ticks_per_millisecond
         self._leaves = leaves
         self._by_rows = graph.by_rows
+        self._names = sorted(leaves)
         self.asked = {
             s.alias: s.freshness * ticks for s in graph.streams if s.freshness is not None
         }
@@ -50,8 +51,9 @@ class Freshness:
         }
         self.limits = self._windows | self.asked
         """As written or by default."""
-        self.ages: dict[str, int] = {}
-        """The greatest age of a tuple in the results of the last push that had any, in ticks."""
+        self._asked_at = [(self._names.index(alias), each) for alias, each in self.asked.items()]
+        self._oldest: tuple[Sequence[int], int] = (), START
+        """Births of the oldest rows, by stream, in the last results, and when that was."""
 
     def deadlines(self, ids: Mapping[str, Int64s]) -> Int64s:
         """The last instants at which late results with these rows are fresh."""
@@ -90,11 +92,36 @@ class Freshness:
             return START
         return now - (self.limits[alias] - self._windows[alias])
 
+    def allows(self, oldest: Sequence[int], now: int) -> bool:
+        """Whether results are fresh whose ``oldest`` rows, of each stream in the order of their
+        names, were born then; none if there are no results."""
+        if oldest:
+            for place, limit in self._asked_at:
+                if oldest[place] < now - limit:
+                    return False
+        return True
+
+    def note(self, oldest: Sequence[int], now: int) -> None:
+        """Remember how old the ``oldest`` rows are, if there are any."""
+        if oldest:
+            self._oldest = oldest, now
+
+    @property
+    def ages(self) -> dict[str, int]:
+        """The greatest age of a tuple in the results of the last push that had any, in ticks: of
+        pushes that are within their budget beyond doubt, only where FRESHNESS is written down."""
+        births, now = self._oldest
+        return {
+            alias: now - birth
+            for alias, birth in zip(self._names, births, strict=False)
+            if not self._leaves[alias].stream.is_static
+        }
+
     def look(self, results: Composites, now: int) -> None:
         """Remember how old the tuples of ``results`` are."""
         if len(results):
-            self.ages = {
-                alias: now - int(self._leaves[alias].rows.take(BIRTH, rows).min())
-                for alias, rows in results.ids.items()
-                if not self._leaves[alias].stream.is_static
-            }
+            births = [
+                int(self._leaves[alias].rows.take(BIRTH, results.ids[alias]).min())
+                for alias in self._names
+            ]
+            self.note(births, now)

@@ -62,13 +62,18 @@ class HalfWayCounts:
         self._operators = list(tree.operators)
         self._made = [operator.made for operator in tree.operators]
         self._seen: dict[tuple[StreamSet, StreamSet], _Seen] = {}
+        self._ways: list[tuple[StreamSet, StreamSet, list[tuple[StreamSet, _Seen]]]] = []
+        """The steps of every input of every join, top-down: the join, the input, its targets."""
         for operator in tree.operators:
             inputs = tuple(each.streams for each in operator.node.inputs)
             self.joins[operator.streams] = inputs
             for position, steps in enumerate(operator.steps):
+                way = []
                 for other, step in steps:
                     seen = _Seen(step, 0.0, 0.0, step.probes, step.matches, step.probes)
                     self._seen[inputs[position], inputs[other]] = seen
+                    way.append((inputs[other], seen))
+                self._ways.insert(0, (operator.streams, inputs[position], way))
 
     @property
     def probes(self) -> int:
@@ -122,13 +127,42 @@ class HalfWayCounts:
 
         ``coming`` are the rows of the push at hand.
         """
-        productivities = {}
-        for (origin, target), seen in self._seen.items():
-            share = max(_THINNEST, share_made(target)) if len(target) > 1 else 1.0
-            size = _size(seen.step) + (coming.get(min(target), 0) if len(target) == 1 else 0)
-            found = seen.matches / seen.pairs * size if seen.pairs else 1.0
-            productivities[origin, target] = found / share
+        productivities = {
+            (origin, target): _productivity(seen, target, share_made, coming)
+            for (origin, target), seen in self._seen.items()
+        }
         return observed_model(self.plan, rates, productivities, sizes)
+
+    def prices(
+        self, share_made: Callable[[StreamSet], float], coming: Mapping[str, int]
+    ) -> dict[StreamSet, tuple[float, float]]:
+        """Probes and results that a row of each input leads to, on its way to the root: what the
+        :meth:`model` says, without making one."""
+        prices: dict[StreamSet, tuple[float, float]] = {}
+        for join, origin, way in self._ways:
+            cost, made = 0.0, 1.0
+            for target, seen in way:
+                cost += made
+                made *= _productivity(seen, target, share_made, coming)
+            further, results = prices.get(join, (0.0, 1.0))
+            prices[origin] = (cost + made * further, made * results)
+        return prices
+
+
+def _productivity(
+    seen: _Seen,
+    target: StreamSet,
+    share_made: Callable[[StreamSet], float],
+    coming: Mapping[str, int],
+) -> float:
+    """Matches of a probe, if the state of ``target`` were full."""
+    size = _size(seen.step)
+    share = 1.0
+    if len(target) > 1:
+        share = max(_THINNEST, share_made(target))
+    else:
+        size += coming.get(min(target), 0)
+    return (seen.matches / seen.pairs * size if seen.pairs else 1.0) / share
 
 
 def _size(step: JoinStep) -> int:

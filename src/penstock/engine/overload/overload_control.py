@@ -28,13 +28,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.overload.credit import Credit
 from penstock.engine.overload.freshness import Freshness
 from penstock.engine.overload.half_way_counts import HalfWayCounts
 from penstock.engine.overload.loss_estimate import LossEstimate
@@ -99,16 +100,29 @@ class OverloadControl:
         self._marks: Any = None
         self._left: Counter[str] | None = None
         """The rows of a push that is paced by the clock which have not been taken in yet."""
-        self._is_clocked = self._is_rationed = self._again = False
+        self._is_clocked = self._is_rationed = self._again = self._is_given = False
         self._seconds = 1.0
         self._noted = (0, 0)
         """Probes and results of the push that the budget knows of."""
         self._thinned: list[StreamSet] = []
         """Joins whose states have lost, in this push, what was still to be completed."""
+        self._credit: Credit | None = None
+        """What pushes may use before the next look."""
+        self._passing = (0, 0.0)
+        """Of a push that is covered by credit: its rows, and when it began by the wall's clock."""
+        self._until = START
+        """Event time after such a push."""
+        self._stale = 0
+        """Stale results of it."""
+        self._credited = 0
+        """Probes that had been made when there was credit, of all times."""
+        self._looked_now = START
+        """Event time of the last look."""
         self.attach(tree)
 
     def attach(self, tree: JoinTree) -> None:
         """Go on with another tree, or with other probe orders; an old tree owes nothing."""
+        self.settle()
         self._tree = tree
         self._counts = HalfWayCounts(tree)
         self.loss = LossEstimate(tree.root.streams, *self._carried_loss())
@@ -142,6 +156,80 @@ class OverloadControl:
     def owes(self) -> bool:
         return self._tree.rationing is not None and bool(self._tree.rationing.debt)
 
+    @property
+    def prices(self) -> Mapping[str, float] | None:
+        """What a row of each stream leads to, while pushes may pass by credit."""
+        credit = self._credit
+        return None if credit is None or self._again or self._tree.missing else credit.prices
+
+    def lets_pass(self, need: float, rows: int, now: int) -> bool:
+        """Whether a push of ``rows`` that is priced at ``need``, and takes time on to ``now``, is
+        within the budget by credit, so that there is no need to :meth:`begin` it.
+
+        If so, :meth:`let_pass` follows when it is done, and nothing if it fails.
+        """
+        credit, wall = self._credit, self.budget.wall()
+        assert credit is not None
+        probes = self._counts.probes - self._credited if credit.is_limited else 0
+        if not credit.covers(need, rows, probes, now, wall):
+            return False
+        self._passing, self._until, self._stale, self._marks = (rows, wall), now, 0, None
+        return True
+
+    @property
+    def asks_age(self) -> bool:
+        """Whether somebody has to know how old the rows in results are."""
+        return bool(self.freshness.asked)
+
+    def are_fresh(self, oldest: Sequence[int]) -> bool:
+        """Whether all results of such a push are fresh whose ``oldest`` rows, of each stream in
+        the order of their names, were born then."""
+        self.freshness.note(oldest, self._until)
+        return self.freshness.allows(oldest, self._until)
+
+    def drop_stale(self, results: Composites) -> Composites:
+        """The ``results`` of such a push that are fresh; others are counted."""
+        fresh = self.freshness.on_time(results, self._until)
+        self._stale = len(results) - len(fresh)
+        self.freshness.look(fresh, self._until)
+        return fresh
+
+    def let_pass(self) -> None:
+        """Such a push is done."""
+        assert self._credit is not None
+        self._credit.note(*self._passing)
+        self._totals["stale"] += self._stale
+        self._pushes += 1
+        self._now = self._until
+
+    def settle(self) -> None:
+        """Account for pushes since the last look: they count as one."""
+        credit, self._credit = self._credit, None
+        if credit is None or not credit.pushes:
+            return
+        used, made = self._counts.take()
+        self._totals["probes"] += used
+        seconds = max(0.0, (self._now - self._looked_now) / self._second)
+        results = made.get(self._tree.root.streams, 0) / max(1, used)
+        self._grant = self.budget.settle(credit.rows, seconds, results, credit.last, used)
+        self._need = float(used)
+        self._is_rationed = False
+        self._note_used(used)
+        self._tell()
+
+    def _give_credit(self) -> None:
+        """After a look: let pushes pass as long as there is no doubt, if nothing else is to do."""
+        self._credit, self._looked_now = None, self._now
+        is_calm = self._since is None and not self.owes and self._left is None
+        if self.option.policy == "shed":
+            is_calm &= not self.loss.fills
+        if not is_calm and self.option.policy != "exact":
+            return
+        if self._costs and not self._is_given and self._tree.elders is None:
+            costs = {stream: self._costs[StreamSet.of(stream)] for stream in self._tree.leaves}
+            self._credit = self.budget.credit(costs, self._grant, self._second, self._now)
+            self._credited = self._counts.probes
+
     def start(self, seconds: float | None, again: bool) -> None:
         """A push comes in; the host gives it so much time, or as much as usual.
 
@@ -158,6 +246,7 @@ class OverloadControl:
 
         ``given`` are the probes that the host allows.
         """
+        self.settle()
         if before == START:
             before = first
         elapsed = now - before if before != START else 0
@@ -166,6 +255,7 @@ class OverloadControl:
         self._now = now
         self._staged = dict(self._totals)
         self._left, self._is_rationed, self._noted, self._thinned = None, False, (0, 0), []
+        self._is_given = given is not None
         self._is_clocked = given is None and self.option.seconds is not None
         self._need = self._yield = 0.0
         if count:
@@ -289,15 +379,7 @@ class OverloadControl:
         if self._costs and not self._is_due and count <= 2 * self._looked_at:
             return
         self._is_due, self._looked_at = False, count
-        rates = dict.fromkeys(self._tree.leaves, 1.0)
-        model = self._counts.model(rates, self.loss.share_made, {}, rows)
-        self._costs = {}
-        for direction in reversed(model.directions):
-            cost, output = self._costs.get(direction.result, (0.0, 1.0))
-            self._costs[direction.origin] = (
-                direction.cost + direction.output * cost,
-                direction.output * output,
-            )
+        self._costs = self._counts.prices(self.loss.share_made, rows)
         if not self._shares_fit():
             self._shares = {}
 
@@ -404,6 +486,7 @@ class OverloadControl:
 
     def pay_all(self) -> Composites:
         """Between pushes: make all owed probes; the results that are fresh."""
+        self.settle()
         rationing = self._tree.rationing
         assert rationing is not None
         late = self.pay(lambda _: math.inf)
@@ -417,7 +500,7 @@ class OverloadControl:
         return fresh
 
     def undo(self) -> None:
-        """The push has failed."""
+        """The push has failed; it was not let pass by credit."""
         rationing = self._tree.rationing
         if rationing is not None and self._marks is not None:
             rationing.debt.undo(self._marks[0])
@@ -445,12 +528,17 @@ class OverloadControl:
                     self.loss = self.loss.thinned(join, there, self._counts.expected(join))
         if rationing is not None:
             rationing.follow(self._tree.inputs())
-        self._unseen += used
+        self._note_used(used)
+        self._pushes += 1
+        self._tell()
+        self._give_credit()
+
+    def _note_used(self, probes: int) -> None:
+        """So many more probes were made: now and then, look at what they find."""
+        self._unseen += probes
         if self._unseen >= self._patience:
             self._unseen, self._patience = 0, min(2 * self._patience, _LOOK)
             self._is_due = True
-        self._pushes += 1
-        self._tell()
 
     def _fade(self, join: StreamSet, before: int) -> float:
         """What is left of a sum about the state of ``join`` after the push."""
@@ -514,6 +602,7 @@ class OverloadControl:
 
     def accounts(self, events: int = _EVENTS) -> dict[str, Any]:
         """What was done and lost so far, with the last ``events``."""
+        self.settle()
         loss = self.loss
         return {
             "totals": self._totals,
@@ -525,6 +614,7 @@ class OverloadControl:
 
     def take_over(self, accounts: Mapping[str, Any]) -> None:
         """Go on from the accounts of another engine that has done the same."""
+        self.settle()
         self._totals = dict(accounts["totals"])
         self._staged = dict(self._totals)
         lost, variance, common_error = accounts["lost"]
@@ -553,6 +643,7 @@ class OverloadControl:
 
     def measure(self) -> dict[str, Any]:
         """What a person wants to know, as plain values. Times are in seconds, instants in ticks."""
+        self.settle()
         rationing = self._tree.rationing
         missed = self.loss.missed
         report: dict[str, Any] = {

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from penstock.engine.overload.credit import Credit
 from penstock.engine.overload.fitted_line import FittedLine
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_cost import ProbeCost
@@ -65,6 +66,54 @@ class ProbeBudget:
         """What owed probes cost, which look back over windows that were held for them."""
         self._after: dict[Part, FittedLine] = dict.fromkeys(get_args(Part), FittedLine())
         self._all_rows = 0
+
+    def wall(self) -> float:
+        """Wall time by now, in seconds."""
+        return self._wall_time()
+
+    def credit(
+        self, costs: Mapping[str, tuple[float, float]], grant: Grant, ticks: float, now: int
+    ) -> Credit | None:
+        """Credit after a push that was granted ``grant``; None if there cannot be any.
+
+        ``costs`` are the probes and results that a row of each stream leads to, ``ticks`` of event
+        time are a second, ``now`` is event time.
+        """
+        option = self._option
+        if option.seconds is not None or not math.isfinite(grant.probes):
+            return None
+        is_limited = option.policy != "exact"
+        if is_limited and (self._tokens < 0 or (self.is_timed and not self.cost.is_known)):
+            return None
+        began = self._wall_time()
+        if not self.is_timed:
+            assert option.probes is not None
+            prices = {stream: probes for stream, (probes, _) in costs.items()}
+            rate, since, most = option.probes / ticks, float(now), self._most(grant)
+            each_row, each_probe, tokens = 0.0, 1.0, self._tokens
+        else:
+            each_row, each_probe = self.cost.costs
+            after = each_probe + self._each_result
+            prices = {
+                stream: each_row + each_probe * probes + after * results
+                for stream, (probes, results) in costs.items()
+            }
+            assert self._share is not None
+            rate, since, most = self._share, self._start, math.inf
+            tokens = self._tokens * each_probe
+        return Credit(
+            prices,
+            2 * max(1, self._all_rows),
+            self.is_timed,
+            is_limited,
+            tokens,
+            rate,
+            most,
+            each_row,
+            each_probe,
+            since,
+            began,
+        )
 
     @property
     def is_timed(self) -> bool:
@@ -177,6 +226,20 @@ class ProbeBudget:
                 self.note_after("output", results, self._cost_time() - self._mark)
             self._last_start = self._start
         self._deadline = math.inf
+        self._save(grant, used)
+
+    def settle(self, rows: int, seconds: float, results: float, start: float, used: int) -> Grant:
+        """Pushes that were not looked at are done, and count as one: the last of them began at
+        ``start``, and they made ``used`` probes. What they were allowed."""
+        self._start = start
+        grant = Grant(self._tokens + self._new(rows, seconds, results), self._tokens)
+        if self.is_timed:
+            self._last_start = start
+        self._save(grant, used)
+        return grant
+
+    def _save(self, grant: Grant, used: int) -> None:
+        """Keep what is left of ``grant``, or note a deficit."""
         left = grant.probes - used
         if math.isinf(left):
             left = 0.0

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from penstock.engine.state.clock import START
+from penstock.engine.state.clock import END, START
 from penstock.errors import OptionError
 
 WatermarkPolicy: TypeAlias = Literal["min", "max"]
@@ -78,20 +78,25 @@ class Lateness:
 
     def watermark(self, newest: Mapping[str, int]) -> int:
         """The watermark when ``newest`` has been seen; START if there is none yet."""
+        if self.policy == "min" and self.idle is None:
+            least = END
+            for name, delay in self.delays.items():
+                reached = newest.get(name)
+                if reached is None:
+                    return START
+                if reached - delay < least:
+                    least = reached - delay
+            return least if self.delays else START
         seen = [name for name in self.delays if name in newest]
         if not seen:
             return START
         if self.policy == "max":
             return max(newest[name] - self.delays[name] for name in seen)
-        if self.idle is not None:
-            reached = max(newest[name] for name in seen) - self.idle
-            return min(
-                max(newest.get(name, reached), reached) - delay
-                for name, delay in self.delays.items()
-            )
-        if len(seen) < len(self.delays):
-            return START
-        return min(newest[name] - delay for name, delay in self.delays.items())
+        assert self.idle is not None
+        reached = max(newest[name] for name in seen) - self.idle
+        return min(
+            max(newest.get(name, reached), reached) - delay for name, delay in self.delays.items()
+        )
 
     def waits_for(self, newest: Mapping[str, int]) -> dict[str, int | None]:
         """The sources that hold the watermark back, with the ticks that each is behind the newest

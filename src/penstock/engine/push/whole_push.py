@@ -55,6 +55,8 @@ from penstock.kernels.whole_push import ARRIVAL, IS_ARRANGED, KEPT, SPACE
 
 Int64s = NDArray[np.int64]
 Control = Callable[[Composites], Composites]
+Freshness = Callable[[Sequence[int]], bool]
+"""Whether all results are fresh whose oldest rows, by stream, were born then."""
 
 _SPARE_NUMBERS = 1 << 20
 """Numbers of working space that are kept for the next push: 8 MiB."""
@@ -167,7 +169,6 @@ class _Tables:
         self.widths = np.ones((slots, columns), np.int64)
         self.facts = np.zeros((slots, FACTS), np.int64)
         self.found, self.valid, self.offsets = np.zeros((3, slots, columns), np.int64)
-        self._rows = self.facts[:, COUNT]
         self._room = 0
         self._places: Int64s = np.empty(0, np.int64)
 
@@ -175,10 +176,6 @@ class _Tables:
         """Where what is found about the columns of ``slot`` lies."""
         parts = (self.found[slot], self.valid[slot], self.offsets[slot])
         return parts[0].ctypes.data, parts[1].ctypes.data, parts[2].ctypes.data
-
-    def clear(self) -> None:
-        """No slot has rows."""
-        self._rows[:] = 0
 
     def make_room(self, rows: int) -> None:
         """Room for the order of ``rows`` of any slot."""
@@ -288,10 +285,9 @@ class WholePush:
 
         Nothing has changed but interners.
         """
-        if not isinstance(batches, Mapping):
+        if batches.__class__ is not dict and not isinstance(batches, Mapping):
             return "batches that are not in a dict"
         tables, most = self._tables, 0
-        tables.clear()
         is_new = False
         for name, batch in batches.items():
             slot = self._direct.get(name)
@@ -412,15 +408,22 @@ class WholePush:
                     self.late[name] = fact[LATE]
                 if fact[WITHOUT_TIME]:
                     self.without_time[name] = fact[WITHOUT_TIME]
-            is_arranged |= fact[CHOSEN] >= 0 or fact[NULLS] != 0
+            is_as_it_lies = fact[CHOSEN] < 0 and fact[NULLS] == 0
             for reader in slot.readers:
-                is_arranged |= bool(reader.leaf.payload.flagged)
+                if is_as_it_lies and not reader.leaf.payload.flagged:
+                    continue
+                is_arranged = True
                 width = max(width, reader.width)
                 if fact[NULLS]:
                     for column in reader.needs_flags(fact[NULLS]):
                         reader.leaf.payload.make_flags(column)
         if is_arranged and len(self._space) < (width + 2) * rows:
-            self._space = np.empty(2 * (width + 2) * rows, np.int64)
+            self._take_space(2 * (width + 2) * rows)
+
+    def _take_space(self, numbers: int) -> None:
+        """Working space for so many ``numbers``, instead of what there was."""
+        self._space = np.empty(numbers, np.int64)
+        self._arrivals.table[:, SPACE] = self._space.ctypes.data
 
     def newest(self, before: Mapping[str, int]) -> dict[str, int]:
         """The newest event time of each source, in ticks; up to now it was ``before``."""
@@ -471,7 +474,8 @@ class WholePush:
         if self._written is None or not self._written.is_for(compiled, filled):
             self._write_down(compiled, filled)
         assert self._written is not None
-        arrivals.table[:, SPACE] = self._space.ctypes.data
+        if not self._chunked:
+            return compiled
         for slot, count, _ in self._coming:
             for reader in slot.readers:
                 if reader.chunked:
@@ -492,6 +496,15 @@ class WholePush:
         else:
             self._written = _Written(compiled, self._slots, self._tables)
         self._arrivals.table, self._arrivals.filled = self._written.table, self._written.indexes
+        self._arrivals.table[:, SPACE] = self._space.ctypes.data
+
+    def priced(self, prices: Mapping[str, float]) -> float:
+        """What the rows cost at most, at these prices of a row of each window."""
+        cost = 0.0
+        for slot, count, _ in self._coming:
+            for reader in slot.readers:
+                cost += count * prices[reader.alias]
+        return cost
 
     def counts(self) -> dict[str, int]:
         """Rows that come to each window, at most."""
@@ -509,8 +522,12 @@ class WholePush:
         output: Output,
         clock: Clock,
         control: Control | None,
+        are_fresh: Freshness | None,
     ) -> pa.Table:
-        """What leaves, of the results of the rows that ``control`` lets pass."""
+        """What leaves, of the results of the rows that ``control`` lets pass.
+
+        If it is known what is fresh, it lets pass all without a look if their oldest rows are.
+        """
         if tree.missing:  # What they will ask for is completed when they are there.
             heads = {
                 reader.alias: reader.leaf.rows.head
@@ -527,9 +544,13 @@ class WholePush:
             results = tree.run_compiled(compiled, news, output.keeps)
             return output.stage([results if control is None else control(results)], clock)
         self._arrivals.answer = output.plainly
+        self._arrivals.asks_age = are_fresh is not None
         tree.run_whole(compiled, self._arrivals, self.rows)
         if self._chunked:
             self._put_chunks()
+        if are_fresh is not None and are_fresh(compiled.oldest()):
+            control = None
+        found = None
         if control is not None:
             found = tree.found(compiled, output.keeps)
             results = control(found)
@@ -538,7 +559,7 @@ class WholePush:
         filled = compiled.answered()
         if filled:
             return output.stage((), clock, filled)
-        return output.stage([found if control else tree.found(compiled, output.keeps)], clock)
+        return output.stage([found or tree.found(compiled, output.keeps)], clock)
 
     def _put_chunks(self) -> None:
         """Keep what lies in no ring, of the rows that have just been taken in."""
@@ -569,12 +590,15 @@ class WholePush:
 
     def forget(self) -> None:
         """The push is over, or made step by step: its batches are nobody's business here."""
+        facts = self._tables.facts
+        for slot, _, _ in self._coming:
+            facts[slot.place, COUNT] = 0
         self._kept.clear()
         self._coming.clear()
         self._spans.clear()
         self.seen, self.late, self.without_time = {}, {}, {}
         if len(self._space) > _SPARE_NUMBERS:
-            self._space = np.empty(0, np.int64)
+            self._take_space(0)
 
 
 def _direct_slot(place: int, source: Source, leaves: Sequence[LeafWindow]) -> _Slot | None:

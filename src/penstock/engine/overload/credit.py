@@ -1,0 +1,80 @@
+"""Credit: what pushes may use up before the budget is looked at again.
+
+To look at a budget (three clocks, a model of what rows will find, what is to be told) takes longer
+than a push of a row. So a look that finds the query well within its budget gives *credit*, and the
+pushes after it only ask whether they fit in. That is safe:
+
+- What was used so far is what the compiled push has counted, not what was foreseen. Only the rows
+  of the push at hand are estimated, as they are with a look.
+- The credit is the tokens that were left, and what time has brought since: event time for a budget
+  of probes, wall time for a share of a core. For a budget of probes it is never more than can be
+  saved: with T₀ tokens at the look, R·t new ones and U used, min(most, T₀ + R·t) - U is at most
+  what looking at every push would have left (by induction over the pushes: to take the minimum
+  before the use is subtracted gives no more than the other way round).
+- After :data:`MOST_PUSHES`, or :data:`MOST_SECONDS` by the clock, or when somebody asks, or when a
+  push is much larger than those that were looked at, it is over: then all of it counts as one push.
+
+Under ``exact`` nothing is ever skipped, and a budget is only told about: there the last point alone
+ends it, and a query that is short costs no more than one that is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MOST_PUSHES = 64
+"""Pushes without a look: a look costs as much as one or two pushes of a row."""
+MOST_SECONDS = 0.1
+"""Seconds of wall time without a look: no person sees that something is told that much later."""
+
+
+@dataclass(slots=True)
+class Credit:
+    """Prices and tokens since a look, in what the budget counts: probes, or seconds of a core."""
+
+    prices: Mapping[str, float]
+    """What a row of each stream leads to, its probes included."""
+    most_rows: int
+    """Rows of a push to which the prices apply."""
+    by_wall: bool
+    """Whether wall time brings tokens, not event time."""
+    is_limited: bool
+    """Whether there is a budget to be kept."""
+    tokens: float
+    """Left at the look."""
+    rate: float
+    """New tokens per tick of event time, or per second of wall time."""
+    most: float
+    """Tokens that can be saved."""
+    each_row: float
+    each_probe: float
+    """What a row took to be stored, and what a probe took."""
+    since: float
+    """When the time of :attr:`rate` began."""
+    began: float
+    """Wall time of the look."""
+    # Of the pushes since:
+    pushes: int = 0
+    rows: int = 0
+    last: float = 0.0
+    """Wall time when the last one began."""
+
+    def covers(self, need: float, rows: int, probes: int, now: float, wall: float) -> bool:
+        """Whether a push of ``rows`` that will ``need`` so much fits in, after so many ``probes``.
+
+        ``now`` is event time, ``wall`` is wall time.
+        """
+        if self.pushes >= MOST_PUSHES or wall - self.began > MOST_SECONDS or rows > self.most_rows:
+            return False
+        if not self.is_limited:
+            return True
+        used = self.each_row * self.rows + self.each_probe * probes
+        time = wall if self.by_wall else now
+        return used + need <= min(self.most, self.tokens + self.rate * (time - self.since))
+
+    def note(self, rows: int, wall: float) -> None:
+        """A push of ``rows`` is done that began at ``wall``."""
+        self.pushes += 1
+        self.rows += rows
+        self.last = wall
