@@ -187,7 +187,9 @@ def test_aggregate(written: str, aggregate: str, kind: str) -> None:
         ("SELECT COUNT(*) FROM A [NOW] GROUP x", "x", "BY after GROUP"),
         ("SELECT COUNT(*) FROM A [NOW] GROUP BY ROLLUP (x)", "ROLLUP", "GROUP BY ROLLUP"),
         ("SELECT x FROM A [NOW] GROUP BY ALL", "ALL", "GROUP BY ALL"),
-        ("SELECT x FROM A [NOW] GROUP BY x HAVING x > 1", "HAVING", "HAVING"),
+        ("SELECT x FROM A [NOW] GROUP BY x HAVING y > 1", "y", "neither grouped nor aggregated"),
+        ("SELECT x FROM A [NOW] GROUP BY x HAVING COUNT(*)", "COUNT(*)", "needs a condition"),
+        ("SELECT x FROM A [NOW] GROUP BY x HAVING 1 = 2", "1 = 2", "always false"),
     ],
 )
 def test_refused_grouping(query: str, place: str, says: str) -> None:

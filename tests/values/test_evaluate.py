@@ -22,6 +22,7 @@ from penstock.errors import InputError, PenstockError
 from penstock.query.expression import (
     And,
     Arithmetic,
+    Case,
     Cast,
     Column,
     Comparison,
@@ -111,6 +112,8 @@ def expressions(type: pa.DataType, depth: int) -> st.SearchStrategy[Expression]:
         ),
     ]
     nodes += [below(source).map(lambda e: Cast(type, e)) for source in CASTS[type]]
+    tests = st.lists(st.tuples(below(BOOL), below(type)), min_size=1, max_size=2)
+    nodes.append(st.builds(functools.partial(_case, type), tests, below(type)))
     if type in (INT, LONG, DOUBLE, FLOAT, MONEY, WIDE):
         operators = st.sampled_from("+-*%/" if type not in (INT, LONG) else "+-*%")
         nodes.append(st.builds(Arithmetic, st.just(type), operators, below(type), below(type)))
@@ -131,6 +134,13 @@ def expressions(type: pa.DataType, depth: int) -> st.SearchStrategy[Expression]:
         patterns = st.sampled_from(["%", "a%", "_", "a\\%b", "%b", "", "a_b", "x%y"])
         nodes.append(st.builds(lambda e, p: Like(BOOL, e, p), below(TEXT), patterns))
     return st.one_of(nodes)
+
+
+def _case(
+    type: pa.DataType, branches: list[tuple[Expression, Expression]], otherwise: Expression
+) -> Expression:
+    values = (*(value for _, value in branches), otherwise)
+    return Case(type, tuple(test for test, _ in branches), values)
 
 
 @functools.cache
@@ -195,7 +205,7 @@ def agree(expression: Expression, batch: Batch, length: int) -> None:
 def may_be_skipped(node: Expression) -> bool:
     """Whether an error below or in ``node``, which the twin always sees, may stay unseen."""
     match node:
-        case And() | Or() | Constant(value=None) | Function(name="coalesce"):
+        case And() | Or() | Case() | Constant(value=None) | Function(name="coalesce"):
             return True
         case Cast(type=type, operand=operand):
             # NaN as a decimal is NULL.

@@ -90,6 +90,7 @@ def _selected(graph: JoinGraph, block: Block, scope: Scope) -> JoinGraph:
     return replace(
         graph,
         select=select,
+        having=_having(block, scope, resolver),
         group_by=tuple(resolver.group_by),
         aggregates=tuple(resolver.aggregates),
     )
@@ -99,6 +100,8 @@ def _grouping(block: Block) -> Span | None:
     """Where ``block`` groups: its GROUP BY, or its first aggregate."""
     if block.group_span:
         return block.group_span
+    if block.having:
+        return span_of(block.having)
     return next((item.span for item in block.items if has_aggregate(item.expression)), None)
 
 
@@ -195,6 +198,21 @@ def _group_key(node: exp.Expr, block: Block, scope: Scope) -> Expression:
             f"GROUP BY needs values that can be compared; {found} is {found.type}", span_of(node)
         )
     return found
+
+
+def _having(block: Block, scope: Scope, resolver: GroupedResolver) -> Expression | None:
+    """The condition that rows of the grouped relation must meet; it may use names of SELECT."""
+    if block.having is None:
+        return None
+
+    def written_out(node: exp.Expr) -> exp.Expr:
+        item = _item_meant(node, block, scope) if isinstance(node, exp.Column) else None
+        return exp.Paren(this=item.expression.copy()) if item else node
+
+    condition = resolver.condition(block.having.transform(written_out), "HAVING")
+    if isinstance(condition, Constant) and condition != TRUE:
+        _refuse_constant(condition, block.having, "HAVING", scope)
+    return None if condition == TRUE else condition
 
 
 def _item_meant(node: exp.Expr, block: Block, scope: Scope) -> Item | None:

@@ -76,6 +76,7 @@ class CQL(Dialect):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         COMMANDS: ClassVar[set[TokenType]] = set()
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            "||": TokenType.DPIPE,
             "==": TokenType.EQ,
             "<>": TokenType.NEQ,
             "!=": TokenType.NEQ,
@@ -113,7 +114,11 @@ class CQL(Dialect):
 
     class Parser(parser.Parser):
         EQUALITY: ClassVar = {TokenType.EQ: exp.EQ, TokenType.NEQ: exp.NEQ}
-        TERM: ClassVar = {TokenType.DASH: exp.Sub, TokenType.PLUS: exp.Add}
+        TERM: ClassVar = {
+            TokenType.DASH: exp.Sub,
+            TokenType.PLUS: exp.Add,
+            TokenType.DPIPE: exp.DPipe,
+        }
         FACTOR: ClassVar = {
             TokenType.MOD: exp.Mod,
             TokenType.SLASH: exp.Div,
@@ -220,6 +225,7 @@ class CQL(Dialect):
                 group_by.append(self._group_key())
                 while self._match(TokenType.COMMA):
                     group_by.append(self._group_key())
+            having = self._expression() if self._match(TokenType.HAVING) else None
             if self._curr and self._curr.token_type not in _AFTER_BLOCK:
                 bare = self._word() in _WINDOW_WORDS
                 self._unexpected(_CLAUSES, _BRACKETS if bare else None)
@@ -229,6 +235,7 @@ class CQL(Dialect):
                 where,
                 tuple(group_by),
                 group_span,
+                having,
                 (start.start, self._prev.end + 1),
             )
             return emission, [block]
@@ -482,6 +489,8 @@ class CQL(Dialect):
             if kind in (TokenType.TRUE, TokenType.FALSE):
                 self._advance()
                 return self._mark(exp.Boolean(this=kind == TokenType.TRUE), start)
+            if kind == TokenType.CASE:
+                return self._mark(self._case(), start)
             if self._is_name():
                 return self._mark(self._named(), start)
             if kind == TokenType.STAR:
@@ -523,13 +532,26 @@ class CQL(Dialect):
             parts = [self._identifier()]
             while self._match(TokenType.DOT):
                 parts.append(self._identifier())
-            if len(parts) > 2:
-                self._fail_at(
-                    "a column is written as stream.column",
-                    (parts[0].meta["start"], parts[-1].meta["end"] + 1),
-                    "fields of structs cannot be read; select the whole column",
-                )
-            return exp.Column(this=parts[-1], table=parts[0] if len(parts) == 2 else None)
+            if len(parts) <= 2:
+                return exp.Column(this=parts[-1], table=parts[0] if len(parts) == 2 else None)
+            return exp.Dot(this=parts[0], expressions=parts[1:])
+
+        def _case(self) -> exp.Expr:
+            """``CASE [operand] WHEN … THEN … [ELSE …] END``."""
+            self._advance()
+            operand = None if self._word() == "WHEN" else self._expression()
+            branches: list[exp.Expr] = []
+            while self._match_text_seq("WHEN"):
+                test = self._expression()
+                if not self._match_text_seq("THEN"):
+                    self._unexpected("THEN", _CASE_HINT)
+                branches.append(exp.If(this=test, true=self._expression()))
+            if not branches:
+                self._unexpected("WHEN", _CASE_HINT)
+            default = self._expression() if self._match_text_seq("ELSE") else None
+            if not self._match_text_seq("END"):
+                self._unexpected("END", _CASE_HINT)
+            return exp.Case(this=operand, ifs=branches, default=default)
 
         def _call(self) -> exp.Expr:
             name = self._curr
@@ -539,6 +561,12 @@ class CQL(Dialect):
                 if word == "TRY_CAST":
                     self._fail("TRY_CAST is not supported", name, "write CAST(x AS type)")
                 return self._cast()
+            if word == "EXTRACT" and self._is_name() and self._next.token_type == TokenType.FROM:
+                part = self._name("a part of time")
+                self._advance()
+                moment = self._expression()
+                self._expect(TokenType.R_PAREN, "')'")
+                return exp.Extract(this=exp.Var(this=part.text), expression=moment)
             if self._at(TokenType.SELECT, TokenType.WITH):
                 self._fail("subqueries are not supported", hint=NO_SUBQUERY)
             if self._at(TokenType.DISTINCT):
@@ -731,7 +759,8 @@ class CQL(Dialect):
 _START_HINT = "for example SELECT A.x FROM A [RANGE 5 MINUTES], B [RANGE 5 MINUTES] WHERE A.x = B.x"
 _ONE_EMISSION = "ISTREAM, DSTREAM or RSTREAM counts for the whole query; write it once, in front"
 _BRACKETS = "a window stands in brackets: A [RANGE 5 MINUTES]"
-_CLAUSES = "',', JOIN, WHERE, GROUP BY, EXCEPT or the end of the query"
+_CASE_HINT = "for example CASE WHEN A.x > 10 THEN 'large' ELSE 'small' END"
+_CLAUSES = "',', JOIN, WHERE, GROUP BY, HAVING, EXCEPT or the end of the query"
 
 _QUERY_STARTS = frozenset({TokenType.SELECT, TokenType.L_PAREN})
 _INTERVAL_STARTS = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.DASH})

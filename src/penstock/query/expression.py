@@ -206,8 +206,42 @@ class Like(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Field(Expression):
+    """The field ``name`` of a struct; NULL where the struct is."""
+
+    operand: Expression
+    name: str
+
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def __str__(self) -> str:
+        return f"{self.operand}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expression):
+    """``CASE WHEN condition THEN value … ELSE otherwise END``.
+
+    The value of the first condition that is true; all values have the node's own type.
+    """
+
+    conditions: tuple[Expression, ...]
+    values: tuple[Expression, ...]
+    """As many as conditions, and ``otherwise`` after them."""
+
+    def children(self) -> tuple[Expression, ...]:
+        return (*self.conditions, *self.values)
+
+    def __str__(self) -> str:
+        branches = zip(self.conditions, self.values, strict=False)
+        written = " ".join(f"WHEN {condition} THEN {value}" for condition, value in branches)
+        return f"CASE {written} ELSE {self.values[-1]} END"
+
+
+@dataclass(frozen=True, slots=True)
 class Function(Expression):
-    """A scalar function: ``abs``, ``coalesce``, ``lower``, ``upper``, ``length``."""
+    """A scalar function by its name in lower case; see :mod:`penstock.query.functions`."""
 
     name: str
     arguments: tuple[Expression, ...]

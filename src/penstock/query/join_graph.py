@@ -107,6 +107,8 @@ class JoinGraph:
     group_by: tuple[Expression, ...] = ()
     aggregates: tuple[Aggregate, ...] = ()
     """Not empty, or ``group_by`` not empty: the answer is grouped."""
+    having: Expression | None = None
+    """What rows of the grouped relation must meet; it reads :data:`GROUPED` columns."""
     minus: tuple[JoinGraph, ...] = ()
     """The blocks after EXCEPT, in order; their ``minus`` is empty."""
     time_unit: TimeUnit = "ms"

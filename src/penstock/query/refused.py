@@ -11,7 +11,6 @@ NO_SUBQUERY = "join the streams of the subquery in FROM, or run it as a query of
 _INNER_ONLY = "write JOIN … ON …; only inner joins and CROSS JOIN exist"
 
 REFUSED: dict[str, tuple[str, str]] = {
-    "HAVING": ("HAVING is not supported", "filter the rows of the answer in the reader"),
     "ORDER": ("ORDER BY is not supported", _NO_ORDER),
     "SORT": ("SORT BY is not supported", _NO_ORDER),
     "LIMIT": ("LIMIT is not supported: a stream has no end", "take what you need in the reader"),
@@ -41,7 +40,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     "TABLESAMPLE": ("TABLESAMPLE is not supported", "sample before the stream comes in"),
     "PIVOT": ("PIVOT is not supported", "aggregate with GROUP BY"),
     "UNPIVOT": ("UNPIVOT is not supported", "select the columns one by one"),
-    "CASE": ("CASE is not supported", "compute the value before the stream comes in"),
     "WITH": ("common table expressions (WITH) are not supported", NO_SUBQUERY),
     "DISTINCT": ("DISTINCT is not supported: answers are bags", "group by the columns instead"),
     "INTO": ("INTO is not supported", "the answer goes where the caller of the engine sends it"),

@@ -27,8 +27,10 @@ from penstock.query.expression import (
     ComparisonOperator,
     Constant,
     Expression,
+    Field,
 )
-from penstock.query.scope import Scope, listed, suggestion
+from penstock.query.functions import FUNCTIONS, concatenated, extract, function
+from penstock.query.scope import Scope, listed, matching, suggestion
 from penstock.query.syntax import Name, span_of
 from penstock.query.types import NUMBERS, TypeMismatch, family
 
@@ -103,7 +105,32 @@ class Resolver:
             raise self.scope.error(mismatch.message, span_of(node), mismatch.hint) from None
 
     def _column(self, node: exp.Expr) -> Expression:
-        return self.scope.column(qualifier_of(node), name_of(node.this))
+        qualifier = qualifier_of(node)
+        if qualifier is not None and not self.scope.has_stream(qualifier.text):
+            struct = self._struct(qualifier)
+            if struct is not None:
+                return self.scope.field(struct, name_of(node.this))
+        return self.scope.column(qualifier, name_of(node.this))
+
+    def _path(self, node: exp.Expr) -> Expression:
+        """``stream.column.field…`` or ``column.field…``, with three parts or more."""
+        first, second, *rest = [name_of(part) for part in (node.this, *node.expressions)]
+        found: Expression
+        if self.scope.has_stream(first.text):
+            found = self.scope.column(first, second)
+        else:
+            found = self.scope.field(self.scope.column(None, first), second)
+        for name in rest:
+            found = self.scope.field(found, name)
+        return found
+
+    def _struct(self, name: Name) -> Expression | None:
+        """The one column called ``name``, if it is a struct."""
+        owners = [s for s in self.scope.streams if matching(name.text, s.schema.names)]
+        if len(owners) != 1:
+            return None
+        column = self.scope.column(None, name)
+        return column if pa.types.is_struct(column.type) else None
 
     def _literal(self, node: exp.Expr) -> Expression:
         text = str(node.this)
@@ -170,12 +197,31 @@ class Resolver:
         found = typed.like(self.expression(node.this), self.expression(node.expression))
         return typed.negation(found) if node.args.get("negate") else found
 
+    def _concatenated(self, node: exp.Expr) -> Expression:
+        return concatenated([self.expression(part) for part in (node.this, node.expression)])
+
+    def _extract(self, node: exp.Expr) -> Expression:
+        return extract(str(node.this.this), self.expression(node.expression))
+
+    def _case(self, node: exp.Expr) -> Expression:
+        operand = node.this and self.expression(node.this)
+        conditions, values = [], []
+        for branch in node.args["ifs"]:
+            if operand is None:
+                conditions.append(self.condition(branch.this, "WHEN"))
+            else:
+                conditions.append(typed.compare("=", operand, self.expression(branch.this)))
+            values.append(self.expression(branch.args["true"]))
+        default = node.args.get("default")
+        otherwise = self.expression(default) if default else Constant(pa.null(), None)
+        return typed.case(conditions, values, otherwise)
+
     def _call(self, node: exp.Expr) -> Expression:
         name = str(node.this).upper()
         if name in AGGREGATES:
             return self._aggregate(node)
-        if name not in typed.FUNCTIONS:
-            known = sorted((*typed.FUNCTIONS, *AGGREGATES, "CAST"))
+        if name not in FUNCTIONS:
+            known = sorted((*FUNCTIONS, *AGGREGATES, "CAST", "EXTRACT"))
             start, _ = span_of(node)
             raise self.scope.error(
                 f"unknown function {node.this}; functions are {listed(known)}",
@@ -185,14 +231,14 @@ class Resolver:
         for argument in node.expressions:
             if isinstance(argument, exp.Star):
                 raise self.scope.error(f"{name}(*) does not exist", span_of(argument))
-        return typed.function(name, [self.expression(part) for part in node.expressions])
+        return function(name, [self.expression(part) for part in node.expressions])
 
     def _aggregate(self, node: exp.Expr) -> Expression:
         name = str(node.this).upper()
         raise self.scope.error(
-            f"{name} is an aggregate, which stands only in SELECT",
+            f"{name} is an aggregate, which stands only in SELECT and HAVING",
             span_of(node),
-            "filter the rows of the answer in the reader",
+            "a condition on an aggregate stands in HAVING, after GROUP BY",
         )
 
     _METHODS: ClassVar[dict[type[exp.Expr], Callable[[Any, Any], Expression]]] = {
@@ -211,6 +257,10 @@ class Resolver:
         exp.Between: _between,
         exp.In: _in,
         exp.Like: _like,
+        exp.Dot: _path,
+        exp.DPipe: _concatenated,
+        exp.Extract: _extract,
+        exp.Case: _case,
         exp.Anonymous: lambda self, node: self._call(node),
         **dict.fromkeys(_COMPARISONS, _comparison),
         **dict.fromkeys(_ARITHMETIC, _arithmetic),
@@ -233,7 +283,7 @@ class GroupedResolver(Resolver):
                 return Column(plain.type, GROUPED, f"$group{self.group_by.index(plain)}")
             if isinstance(plain, Constant):
                 return plain
-            if isinstance(plain, Column):
+            if isinstance(plain, Column | Field):
                 raise self.ungrouped(plain, node)
         return super().expression(node)
 
@@ -243,7 +293,7 @@ class GroupedResolver(Resolver):
             return Column(plain.type, GROUPED, f"$group{self.group_by.index(plain)}")
         raise self.ungrouped(plain, node)
 
-    def ungrouped(self, column: Column, node: exp.Expr) -> Exception:
+    def ungrouped(self, column: Column | Field, node: exp.Expr) -> Exception:
         grouped = f"GROUP BY has {', '.join(map(str, self.group_by))}" if self.group_by else ""
         return self.scope.error(
             f"{column} is neither grouped nor aggregated" + (f"; {grouped}" if grouped else ""),

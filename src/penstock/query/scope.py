@@ -10,8 +10,10 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from penstock.errors import QueryError
-from penstock.query.expression import Column
+from penstock.query.expression import Column, Expression, Field
 from penstock.query.join_graph import Stream
 from penstock.query.left_out import left_out
 from penstock.query.syntax import Name, Span
@@ -86,6 +88,28 @@ class Scope:
             name.span,
             f"did you mean {by_column[near]}?" if near else None,
         )
+
+    def has_stream(self, name: str) -> bool:
+        """Whether a stream of the block is called ``name``."""
+        return matching(name, [s.alias for s in self.streams]) is not None
+
+    def field(self, operand: Expression, name: Name) -> Field:
+        """The field ``name`` of ``operand``, which must be a struct."""
+        if not pa.types.is_struct(operand.type):
+            raise self.error(
+                f"{operand} is {operand.type}, which has no fields",
+                name.span,
+                "leave this part out",
+            )
+        names = [field.name for field in operand.type]
+        found = matching(name.text, names)
+        if found is None:
+            raise self.error(
+                f"{operand} has no field {name.text}; it has {listed(names)}",
+                name.span,
+                suggestion(name.text, names),
+            )
+        return Field(operand.type.field(found).type, operand, found)
 
     def columns_of(self, qualifier: Name, span: Span) -> Sequence[Column]:
         """All columns of one stream: ``qualifier.*`` at ``span``."""

@@ -1,6 +1,6 @@
 """The items of SELECT: what each one computes, and what it is called.
 
-A name is the alias if there is one, else the name of the column, else the text of the expression.
+A name is the alias if there is one, else the name of the column or field, else the text of the expression.
 Where two items would share a name, those that are plain columns take the stream's name in front:
 ``SELECT A.id, B.id`` gives ``A_id`` and ``B_id``. What is ambiguous even then is refused. The
 columns of a block after EXCEPT are those of the first block, by position, and take their names.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.query.expression import Column, Expression
+from penstock.query.expression import Column, Expression, Field
 from penstock.query.join_graph import SelectItem
 from penstock.query.resolve import GroupedResolver, Resolver, name_of
 from penstock.query.scope import Scope
@@ -76,11 +76,14 @@ def _drafts(item: Item, scope: Scope, resolver: Resolver) -> list[_Draft]:
         columns = scope.columns_of(name_of(node.args["table"]), item.span)
         return [_starred(column, item, resolver) for column in columns]
     expression = resolver.expression(node)
-    column = Resolver(scope).expression(node) if isinstance(node, exp.Column) else None
+    is_name = isinstance(node, exp.Column | exp.Dot)
+    column = Resolver(scope).expression(node) if is_name else None
     if item.alias:
         return [_Draft(item.alias.text, expression, None, item.alias.span)]
     if isinstance(column, Column):
         return [_Draft(column.name, expression, column, item.span)]
+    if isinstance(column, Field):
+        return [_Draft(column.name, expression, None, item.span)]
     written = " ".join(scope.text[item.span[0] : item.span[1]].split())
     return [_Draft(written, expression, None, item.span)]
 

@@ -72,13 +72,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """``SELECT … FROM … WHERE … GROUP BY …``."""
+    """``SELECT … FROM … WHERE … GROUP BY … HAVING …``."""
 
     items: tuple[Item, ...]
     streams: tuple[FromItem, ...]
     where: exp.Expr | None
     group_by: tuple[exp.Expr, ...]
     group_span: Span | None
+    having: exp.Expr | None
     span: Span
 
 

@@ -22,12 +22,12 @@ from penstock.query.expression import (
     And,
     Arithmetic,
     ArithmeticOperator,
+    Case,
     Cast,
     Comparison,
     ComparisonOperator,
     Constant,
     Expression,
-    Function,
     IsNull,
     Like,
     Negative,
@@ -60,7 +60,7 @@ def convert(expression: Expression, kind: pa.DataType) -> Expression:
 def cast(expression: Expression, kind: pa.DataType) -> Expression:
     """``CAST(expression AS kind)``."""
     if not types.can_cast(expression.type, kind):
-        raise TypeMismatch(f"{_shown(expression)} cannot be cast to {kind}")
+        raise TypeMismatch(f"{shown(expression)} cannot be cast to {kind}")
     return convert(expression, kind)
 
 
@@ -75,32 +75,32 @@ def common(expressions: Sequence[Expression]) -> pa.DataType:
             kind = types.common_type(kind, other.type)
         except TypeMismatch as mismatch:
             raise TypeMismatch(
-                f"{_shown(first)} and {_shown(other)} cannot be compared"
+                f"{shown(first)} and {shown(other)} cannot be compared"
                 + (f": {mismatch.message}" if mismatch.message else ""),
                 mismatch.hint,
             ) from None
     if family(kind) is Family.OTHER:
         raise TypeMismatch(
-            f"{_shown(first)} cannot be compared", "it can be selected, and tested with IS NULL"
+            f"{shown(first)} cannot be compared", "it can be selected, and tested with IS NULL"
         )
     return kind
 
 
 def compare(symbol: ComparisonOperator, left: Expression, right: Expression) -> Expression:
     """``left symbol right``."""
-    if _is_null(left) and _is_null(right):
+    if is_null_constant(left) and is_null_constant(right):
         return UNKNOWN
     try:
         kind = common((left, right))
     except TypeMismatch as mismatch:
         # in the order of the text, whichever side is a constant
-        types_apart = f"{_shown(left)} and {_shown(right)} cannot be compared"
+        types_apart = f"{shown(left)} and {shown(right)} cannot be compared"
         reason = mismatch.message.partition("cannot be compared")[2]
         raise TypeMismatch(types_apart + reason, mismatch.hint) from None
     left, right = convert(left, kind), convert(right, kind)
     if isinstance(left, Constant) and isinstance(right, Constant):
         return constant.compared(symbol, left, right)
-    if _is_null(left) or _is_null(right):
+    if is_null_constant(left) or is_null_constant(right):
         return UNKNOWN
     return Comparison(pa.bool_(), symbol, left, right)
 
@@ -128,7 +128,7 @@ def arithmetic(symbol: ArithmeticOperator, left: Expression, right: Expression) 
         hint = "an integer counts in its own unit: add the number, for example + 5000"
     elif Family.TIMESTAMP in families and set(families) & NUMBERS:
         hint = "add a length of time to a timestamp: + INTERVAL 5 SECONDS"
-    raise TypeMismatch(f"{symbol} is not defined for {_shown(left)} and {_shown(right)}", hint)
+    raise TypeMismatch(f"{symbol} is not defined for {shown(left)} and {shown(right)}", hint)
 
 
 def _number_arithmetic(
@@ -182,7 +182,7 @@ def _time_arithmetic(
             operand = types.common_type(left.type, right.type)
         except TypeMismatch as mismatch:
             raise TypeMismatch(
-                f"{_shown(right)} cannot be subtracted from {_shown(left)}: {mismatch.message}",
+                f"{shown(right)} cannot be subtracted from {shown(left)}: {mismatch.message}",
                 mismatch.hint,
             ) from None
         kind = pa.duration(operand.unit)
@@ -207,7 +207,7 @@ def negative(operand: Expression) -> Expression:
     elif found in NUMBERS:
         kind = types.number_type(operand.type)
     else:
-        raise TypeMismatch(f"- is not defined for {_shown(operand)}")
+        raise TypeMismatch(f"- is not defined for {shown(operand)}")
     if isinstance(operand, Constant):
         if operand.value == 2**63:
             return Constant(pa.int64(), -(2**63))
@@ -217,11 +217,11 @@ def negative(operand: Expression) -> Expression:
 
 def condition(operand: Expression, where: str) -> Expression:
     """``operand`` as a truth value, or a mismatch that names the clause ``where``."""
-    if _is_null(operand):
+    if is_null_constant(operand):
         return UNKNOWN
     if family(operand.type) is not Family.BOOLEAN:
         hint = "compare it with something, for example x <> 0" if _is_number(operand) else None
-        raise TypeMismatch(f"{where} needs a condition; {_shown(operand)} is none", hint)
+        raise TypeMismatch(f"{where} needs a condition; {shown(operand)} is none", hint)
     return convert(operand, pa.bool_())
 
 
@@ -276,48 +276,46 @@ def is_null(operand: Expression) -> Expression:
 
 def like(operand: Expression, pattern: Expression) -> Expression:
     """``operand LIKE pattern``."""
-    if _is_null(operand) or _is_null(pattern):
+    if is_null_constant(operand) or is_null_constant(pattern):
         return UNKNOWN
     if not isinstance(pattern, Constant) or family(pattern.type) is not Family.STRING:
         raise TypeMismatch("LIKE needs a pattern in quotes", "for example A.name LIKE 'a%'")
     if family(operand.type) is not Family.STRING:
         raise TypeMismatch(
-            f"LIKE needs a string; {_shown(operand)} is none", "CAST(x AS STRING) makes it one"
+            f"LIKE needs a string; {shown(operand)} is none", "CAST(x AS STRING) makes it one"
         )
     return Like(pa.bool_(), convert(operand, pa.string()), str(pattern.value))
 
 
-FUNCTIONS = ("ABS", "COALESCE", "LENGTH", "LOWER", "UPPER")
+def case(
+    conditions: Sequence[Expression], values: Sequence[Expression], otherwise: Expression
+) -> Expression:
+    """``CASE WHEN … THEN … ELSE otherwise END``; branches that are never taken go."""
+    taken: list[tuple[Expression, Expression]] = []
+    for test, value in zip(conditions, values, strict=True):
+        if test == TRUE:
+            otherwise = value
+            break
+        if not isinstance(test, Constant):
+            taken.append((test, value))
+    kind = alike([*values, otherwise])
+    if not taken:
+        return convert(otherwise, kind)
+    results = [convert(value, kind) for value in (*(value for _, value in taken), otherwise)]
+    return Case(kind, tuple(test for test, _ in taken), tuple(results))
 
 
-def function(name: str, arguments: Sequence[Expression]) -> Expression:
-    """A call of one of :data:`FUNCTIONS`, by its upper-case name."""
-    if name == "COALESCE":
-        if not arguments:
-            raise TypeMismatch("COALESCE needs an argument")
-        known = [a for a in arguments if not _is_null(a)]
-        if len(known) < 2:
-            return known[0] if known else arguments[0]
-        kind = common(known)
-        return Function(kind, "coalesce", tuple(convert(a, kind) for a in known))
-    if len(arguments) != 1:
-        raise TypeMismatch(f"{name} takes one argument, not {len(arguments)}")
-    (argument,) = arguments
-    found = family(argument.type)
-    if name == "ABS":
-        if found not in NUMBERS and found is not Family.NULL:
-            raise TypeMismatch(f"ABS needs a number; {_shown(argument)} is none")
-        kind = pa.int64() if found is Family.NULL else types.number_type(argument.type)
-        return Function(kind, "abs", (convert(argument, kind),))
-    if found not in (Family.STRING, Family.NULL):
-        raise TypeMismatch(
-            f"{name} needs a string; {_shown(argument)} is none", "CAST(x AS STRING) makes it one"
-        )
-    kind = pa.int32() if name == "LENGTH" else pa.string()
-    return Function(kind, name.lower(), (convert(argument, pa.string()),))
+def alike(expressions: Sequence[Expression]) -> pa.DataType:
+    """The type that holds any of ``expressions``; of one type, that may be a nested one."""
+    known = [e for e in expressions if not is_null_constant(e)]
+    kinds = {types.plain(e.type) for e in known}
+    if len(kinds) < 2:
+        return kinds.pop() if kinds else pa.null()
+    return common(known)
 
 
-def _is_null(expression: Expression) -> bool:
+def is_null_constant(expression: Expression) -> bool:
+    """Whether ``expression`` is the literal NULL."""
     return isinstance(expression, Constant) and expression.value is None
 
 
@@ -325,5 +323,6 @@ def _is_number(expression: Expression) -> bool:
     return family(expression.type) in NUMBERS
 
 
-def _shown(expression: Expression) -> str:
+def shown(expression: Expression) -> str:
+    """``expression`` with its type, for an error message."""
     return f"{expression} ({expression.type})"

@@ -20,6 +20,7 @@ import pyarrow as pa
 from penstock.query.expression import (
     And,
     Arithmetic,
+    Case,
     Cast,
     Column,
     Comparison,
@@ -113,7 +114,11 @@ def sql(expression: Expression) -> str:
         case Like():
             pattern = _literal(expression.pattern, pa.string())
             return f"({sql(expression.operand)} LIKE {pattern} ESCAPE '\\')"
-        case Function():
+        case Case():
+            branches = zip(expression.conditions, expression.values, strict=False)
+            written = " ".join(f"WHEN {sql(test)} THEN {sql(value)}" for test, value in branches)
+            return f"(CASE {written} ELSE {sql(expression.values[-1])} END)"
+        case Function(name="abs" | "coalesce" | "length" | "lower" | "upper"):
             return f"{expression.name}({', '.join(map(sql, expression.arguments))})"
         case _:
             raise NotTranslatable(type(expression).__name__)

@@ -23,11 +23,13 @@ from penstock.errors import PenstockError
 from penstock.query.expression import (
     And,
     Arithmetic,
+    Case,
     Cast,
     Column,
     Comparison,
     Constant,
     Expression,
+    Field,
     Function,
     IsNull,
     Like,
@@ -36,6 +38,7 @@ from penstock.query.expression import (
     Or,
 )
 from penstock.testing.python_values import python_values
+from penstock.testing.row_functions import function
 
 Row = Mapping[str, Mapping[str, Any]]
 """Stream alias to column name to value."""
@@ -79,12 +82,31 @@ def evaluate(expression: Expression, row: Row) -> Any:
         case Like():
             value = evaluate(expression.operand, row)
             return None if value is None else like(value, expression.pattern)
+        case Case():
+            for condition, value in zip(expression.conditions, expression.values, strict=False):
+                if evaluate(condition, row) is True:
+                    return evaluate(value, row)
+            return evaluate(expression.values[-1], row)
+        case Field():
+            struct = evaluate(expression.operand, row)
+            return None if struct is None else struct[_field_position(expression)]
         case Function():
-            return function(
-                expression.name, [evaluate(a, row) for a in expression.arguments], expression.type
-            )
+            arguments = [evaluate(argument, row) for argument in expression.arguments]
+            return fit_function(expression, arguments)
         case _:
             raise TypeError(f"no rule for {type(expression).__name__}")
+
+
+def _field_position(field: Field) -> int:
+    return int(field.operand.type.get_field_index(field.name))
+
+
+def fit_function(expression: Function, arguments: list[Any]) -> Any:
+    """A call of a scalar function, in the type of ``expression``."""
+    value = function(expression, arguments)
+    if value is None or not isinstance(value, int | float | Decimal) or isinstance(value, bool):
+        return value
+    return fit(value, expression.type)
 
 
 def compare(operator: str, left: Any, right: Any) -> bool | None:
@@ -204,24 +226,6 @@ def like(value: str, pattern: str) -> bool:
     wild = {"%": ".*", "_": "."}
     expression = "".join(wild.get(p, re.escape(p[-1])) for p in parts)
     return re.fullmatch(expression, value, re.DOTALL) is not None
-
-
-def function(name: str, arguments: list[Any], kind: pa.DataType) -> Any:
-    """One of the scalar functions of the language."""
-    if name == "coalesce":
-        return next((a for a in arguments if a is not None), None)
-    (value,) = arguments
-    if value is None:
-        return None
-    if name == "abs":
-        return fit(value.copy_abs() if isinstance(value, Decimal) else abs(value), kind)
-    if name == "length":
-        return len(value)
-    if name == "lower":
-        return value.lower()
-    if name == "upper":
-        return value.upper()
-    raise TypeError(f"no rule for the function {name}")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -400,6 +400,8 @@ class Oracle:
                     [None if argument is None else evaluate(argument, r.row) for r in members],
                 )
             row = {GROUPED: columns}
+            if self.graph.having is not None and evaluate(self.graph.having, row) is not True:
+                continue
             rows[group] = tuple(evaluate(item.expression, row) for item in self.graph.select)
         return rows
 

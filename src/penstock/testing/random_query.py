@@ -479,7 +479,35 @@ class _Draft(FeatureChance):
             a, b = chance.choice(items).alias, chance.choice(items).alias
             columns.append(f"{self.expression(a, b)} AS e{number}")
             number += 1
+        drawn = self.apart(columns)
+        if drawn.random() < 0.4:
+            a, b = drawn.choice(items).alias, drawn.choice(items).alias
+            columns.append(f"{self.function(drawn, a, b)} AS f")
         return columns
+
+    def apart(self, written: Sequence[str]) -> random.Random:
+        """Chance that follows from what is written, so that it changes no other choice."""
+        return random.Random(" ".join(written))
+
+    def function(self, chance: random.Random, a: str, b: str) -> str:
+        return chance.choice(
+            [
+                f"CASE WHEN {a}.v > {b}.w THEN {a}.s WHEN {b}.s IS NULL THEN 'none' END",
+                f"CASE {a}.w WHEN 0 THEN NULL WHEN 1 THEN 10 / {a}.w ELSE {b}.v END",
+                f"CASE WHEN {a}.w <> 0 THEN {b}.v % {a}.w ELSE -1 END",
+                f"{a}.s || '/' || {b}.v",
+                f"CONCAT({a}.s, {b}.s)",
+                f"SUBSTRING({a}.s, -2, 1)",
+                f"REPLACE(TRIM({a}.s), 'a', 'xy')",
+                f"GREATEST({a}.v, {b}.w, {a}.d)",
+                f"LEAST({a}.d, {b}.d)",
+                f"NULLIF({a}.v, {b}.v)",
+                f"IF({a}.v = {b}.v, {a}.s, {b}.s)",
+                f"ROUND({a}.d, 1)",
+                f"SQRT(ABS({a}.d))",
+                f"CONTAINS({a}.s, 'a') AND {b}.v > 0",
+            ]
+        )
 
     def expression(self, a: str, b: str) -> str:
         return self.chance.choice(
@@ -531,7 +559,15 @@ class _Draft(FeatureChance):
         names += [f"{text} AS a{i}" for i, text in enumerate(aggregates)]
         chance.shuffle(names)
         text = self.block(names, items, where)
-        return text + (f"\nGROUP BY {', '.join(groups)}" if groups else "")
+        text += f"\nGROUP BY {', '.join(groups)}" if groups else ""
+        drawn = self.apart(names)
+        if drawn.random() < 0.4:
+            a = drawn.choice(items).alias
+            conditions = ["COUNT(*) > 1", "COUNT(*) % 2 = 1", f"MAX({a}.v) >= MIN({a}.w)"]
+            conditions += [f"SUM({a}.v) IS NULL OR AVG({a}.w) < 3"]
+            conditions += [f"g{i} IS NOT NULL" for i in range(len(groups))]
+            text += f"\nHAVING {drawn.choice(conditions)}"
+        return text
 
     def aggregate(self, item: StreamUse) -> str:
         a = item.alias

@@ -1,4 +1,4 @@
-"""Arithmetic and scalar functions on columns; overflow and division by zero are errors."""
+"""Arithmetic on columns; overflow and division by zero are errors."""
 
 from __future__ import annotations
 
@@ -10,21 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import InvariantBroken
-from penstock.query.expression import Arithmetic, Function
+from penstock.query.expression import Arithmetic
 from penstock.values.arrow_kernel import (
     DIGITS_128,
     DIGITS_256,
     WIDE,
     Kernel,
     fit_decimal,
-    is_text,
     kernel_of,
     pair_kernel_of,
     plain_cast,
     same,
-    simple_type,
-    then,
 )
 from penstock.values.cast import caster
 from penstock.values.key_encoding import Booleans, numbers_of, validity_of
@@ -125,32 +121,3 @@ def negative(type: pa.DataType) -> Kernel:
     subtract = pair_kernel_of("subtract_checked")
     zero = pa.scalar(0, type)
     return lambda values: subtract(zero, values)
-
-
-def function(node: Function) -> Kernel:
-    type = simple_type(node.arguments[0].type)
-    if node.name == "abs":
-        unsigned = pa.types.is_unsigned_integer(type)
-        return same if unsigned else kernel_of("abs_checked")
-    if node.name == "length":
-        name = "utf8_length" if is_text(type) else "binary_length"
-        counted = pa.int64() if type in (pa.large_string(), pa.large_binary()) else pa.int32()
-        return then(kernel_of(name), caster(counted, node.type))
-    if node.name in ("lower", "upper"):
-        return then(_change_case(node.name), caster(type, node.type))
-    raise InvariantBroken(f"no rule for the function {node.name}")
-
-
-def _change_case(name: str) -> Kernel:
-    """Full case mapping, as Java and Python have it; Arrow's own leaves ``ß`` one letter."""
-    ascii_only = kernel_of("string_is_ascii")
-    change_ascii = kernel_of(f"ascii_{name}")
-    change = str.lower if name == "lower" else str.upper
-
-    def run(values: pa.Array) -> pa.Array:
-        if pc.all(ascii_only(values), min_count=0).as_py():
-            return change_ascii(values)
-        texts = (None if text is None else change(text) for text in values.to_pylist())
-        return pa.array(texts, values.type, size=len(values))
-
-    return run

@@ -48,11 +48,13 @@ from penstock.errors import InputError, InvariantBroken
 from penstock.query.expression import (
     And,
     Arithmetic,
+    Case,
     Cast,
     Column,
     Comparison,
     Constant,
     Expression,
+    Field,
     Function,
     IsNull,
     Like,
@@ -60,7 +62,7 @@ from penstock.query.expression import (
     Not,
     Or,
 )
-from penstock.values.arithmetic import arithmetic, function, negative
+from penstock.values.arithmetic import arithmetic, negative
 from penstock.values.arrow_kernel import (
     COMPARE,
     Kernel,
@@ -70,6 +72,7 @@ from penstock.values.arrow_kernel import (
     simple_type,
 )
 from penstock.values.cast import caster
+from penstock.values.functions import function
 from penstock.values.key_encoding import (
     KeyEncoder,
     booleans_of,
@@ -181,10 +184,16 @@ def _compile_node(
             return _connect(expression, operands, pc.get_function("and_kleene"))
         case Or():
             return _connect(expression, operands, pc.get_function("or_kleene"))
+        case Case():
+            return _case(expression, operands[len(expression.conditions) :])
+        case Field(operand=operand, name=name):
+            position = operand.type.get_field_index(name)
+            field = kernel_of("struct_field", pc.StructFieldOptions([position]))
+            return _unary(expression, operands[0], field)
         case Function(name="coalesce"):
             return _coalesce(expression, operands)
         case Function():
-            return _unary(expression, operands[0], function(expression))
+            return _call(expression, operands, function(expression))
     raise InvariantBroken(f"no rule to evaluate {type(expression).__name__}: {expression}")
 
 
@@ -234,6 +243,61 @@ def _binary(
     if isinstance(left, pa.Scalar):
         return scalar_left
     return scalar_right if isinstance(right, pa.Scalar) else run
+
+
+def _call(
+    node: Expression, operands: list[Evaluator | pa.Scalar], kernel: Callable[..., pa.Array]
+) -> Evaluator:
+    """``kernel`` on all operands, of which one at least is a column."""
+
+    def run(columns: Columns, length: int) -> pa.Array:
+        values = [o if isinstance(o, pa.Scalar) else o(columns, length) for o in operands]
+        try:
+            return kernel(*values)
+        except pa.ArrowException as error:
+            raise failure(node, error) from error
+
+    return run
+
+
+def _case(node: Case, values: list[Evaluator | pa.Scalar]) -> Evaluator:
+    """The value of the first condition that is true, for each row.
+
+    A condition or a value that fails is computed once more for only the rows that come to it, as
+    with AND and OR.
+    """
+    tests = [compile_filter(condition) for condition in node.conditions]
+
+    def run(columns: Columns, length: int) -> pa.Array:
+        undecided = np.ones(length, np.bool_)
+        chosen: list[Booleans] = []
+        for test in tests:
+            try:
+                rows = test(columns, length) & undecided
+            except InputError:
+                rows = _on_rows(test, columns, undecided)
+            undecided &= ~rows
+            chosen.append(rows)
+        parts: list[pa.Array] = []
+        places = np.empty(length, np.int64)
+        first = 0
+        for value, rows in zip(values, [*chosen, undecided], strict=True):
+            positions = np.flatnonzero(rows)
+            if isinstance(value, pa.Scalar):
+                part = pa.repeat(value, 1)
+                places[positions] = first
+            else:
+                try:
+                    part = value(columns, length)
+                    places[positions] = first + positions
+                except InputError:
+                    part = value(_taken(columns, positions), len(positions))
+                    places[positions] = first + np.arange(len(positions))
+            parts.append(part)
+            first += len(part)
+        return pa.concat_arrays(parts).take(pa.array(places))
+
+    return run
 
 
 def _repeated(value: Evaluator | pa.Scalar) -> Evaluator:
@@ -439,7 +503,14 @@ def _any_of(parts: list[Filter]) -> Filter:
 def _on_rows(condition: Filter, columns: Columns, rows: Booleans) -> Booleans:
     """Those of ``rows`` where ``condition`` holds, looking at no other row."""
     chosen = np.flatnonzero(rows)
-    indices = pa.array(chosen)
+    result = np.zeros(len(rows), np.bool_)
+    result[chosen] = condition(_taken(columns, chosen), len(chosen))
+    return result
+
+
+def _taken(columns: Columns, positions: NDArray[np.int64]) -> Columns:
+    """``columns`` at ``positions`` alone."""
+    indices = pa.array(positions)
 
     def taken(column: Column) -> pa.Array:
         array = columns(column)
@@ -448,9 +519,7 @@ def _on_rows(condition: Filter, columns: Columns, rows: Booleans) -> Booleans:
             return array.take(indices)
         return caster(simple, array.type)(caster(array.type, simple)(array).take(indices))
 
-    result = np.zeros(len(rows), np.bool_)
-    result[chosen] = condition(taken, len(chosen))
-    return result
+    return taken
 
 
 _UFUNC = {

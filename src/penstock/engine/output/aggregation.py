@@ -55,7 +55,7 @@ from penstock.errors import InvariantBroken
 from penstock.kernels import aggregate as kernels
 from penstock.query.expression import Aggregate, Column, Expression, columns_of
 from penstock.query.join_graph import JoinGraph
-from penstock.values.evaluate import compile
+from penstock.values.evaluate import compile, compile_filter
 from penstock.values.interner import Interner
 from penstock.values.key_encoding import KeyEncoder, encoder_for
 
@@ -89,6 +89,7 @@ class Aggregation:
         self._schema = graph.schema
         self._empty = self._schema.empty_table()
         self._select = [compile(item.expression) for item in graph.select]
+        self._having = None if graph.having is None else compile_filter(graph.having)
         self._compared: list[tuple[int, KeyEncoder]] = [
             (i, encoder_for(item.expression.type))
             for i, item in enumerate(graph.select)
@@ -344,18 +345,21 @@ class Aggregation:
     def _leaving(self, rows: GroupRows) -> pa.Table:
         """The rows that leave in this push, ordered by instant."""
         if self._emission == "rstream":
-            shown = rows.last[rows.living[rows.last] > 0]
+            shown, columns = self._selected(rows, rows.last[rows.living[rows.last] > 0])
             if len(shown) == 0:
                 return self._empty
-            return pa.Table.from_arrays(self._selected(rows, shown), schema=self._schema)
-        shown = rows.living.nonzero()[0]
+            return pa.Table.from_arrays(columns, schema=self._schema)
+        shown, columns = self._selected(rows, rows.living.nonzero()[0])
         if len(shown) == 0:
             return self._empty
-        columns = self._selected(rows, shown)
+        living = rows.living
+        if self._having is not None:
+            living = np.zeros_like(living)
+            living[shown] = rows.living[shown]
         leaving, instants, in_order = kernels.differences(
             rows.owner,
             rows.instants,
-            rows.living,
+            living,
             shown,
             self._changed(columns, len(shown)),
             self._emission == "dstream",
@@ -372,8 +376,8 @@ class Aggregation:
             columns = [_take([column, positions], _UNCHECKED) for column in columns]
         return pa.Table.from_arrays(columns, schema=self._schema)
 
-    def _selected(self, rows: GroupRows, shown: Int64s) -> list[pa.Array]:
-        """The select list on the rows ``shown``."""
+    def _selected(self, rows: GroupRows, shown: Int64s) -> tuple[Int64s, list[pa.Array]]:
+        """Those of the rows ``shown`` that HAVING lets through, and the select list on them."""
         arrays: dict[str, pa.Array] = {}
         groups = rows.touched[rows.owner[shown]]
         for i, values in enumerate(self._groups.values(groups)):
@@ -384,7 +388,13 @@ class Aggregation:
         def column(wanted: Column) -> pa.Array:
             return arrays[wanted.name]
 
-        return [value_of(column, len(shown)) for value_of in self._select]
+        if self._having is not None and len(shown):
+            passing = self._having(column, len(shown))
+            if not passing.all():
+                kept = pa.array(passing)
+                arrays = {name: array.filter(kept) for name, array in arrays.items()}
+                shown = shown[passing]
+        return shown, [value_of(column, len(shown)) for value_of in self._select]
 
     @staticmethod
     def _answer(

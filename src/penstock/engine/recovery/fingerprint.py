@@ -16,6 +16,8 @@ def fingerprint(query: JoinGraph) -> str:
     parts: list[Any] = [query.time_unit]
     for block in query.blocks:
         parts += [block.emission, block.predicates, block.select, block.group_by, block.aggregates]
+        if block.having is not None:
+            parts.append(block.having)
         for stream in block.streams:
             window = stream.window
             read = [*(window.partition_by if isinstance(window, Rows) else ()), stream.event_time]
