@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from pyspark.sql import SparkSession
 
-from penstock.errors import InputError
 from penstock.query import parse
 from penstock.query.expression import Column
 from penstock.values.evaluate import compile
@@ -31,22 +29,19 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def test_functions_give_what_spark_gives(spark: SparkSession) -> None:
-    frame = spark.createDataFrame(TABLE)
     schema = TABLE.schema.append(pa.field("arrival", pa.int64()))
+    selected = [f"{text} AS v{i}" for i, text in enumerate(TEXTS)]
+    graph = parse(f"SELECT {', '.join(selected)} FROM T [ROWS 1]", {"T": schema})
+    theirs = spark.createDataFrame(TABLE).selectExpr(*selected).toArrow()
+
+    def column(wanted: Column) -> pa.Array:
+        return TABLE.column(wanted.name).combine_chunks()
+
     different: list[str] = []
-    for text in TEXTS:
-        graph = parse(f"SELECT {text} AS v FROM T [ROWS 1]", {"T": schema})
-        value = compile(graph.select[0].expression)
-
-        def column(wanted: Column) -> Any:
-            return TABLE.column(wanted.name).combine_chunks()
-
-        try:
-            ours = value(column, len(TABLE)).to_pylist()
-        except InputError as error:
-            pytest.fail(f"{text}: {error}")
-        theirs = frame.selectExpr(f"{text} AS v").toArrow().column("v").to_pylist()
-        wrong = [(a, b) for a, b in zip(ours, theirs, strict=True) if not _same(a, b)]
+    for i, (text, item) in enumerate(zip(TEXTS, graph.select, strict=True)):
+        ours = compile(item.expression)(column, len(TABLE)).to_pylist()
+        pairs = zip(ours, theirs.column(i).to_pylist(), strict=True)
+        wrong = [(a, b) for a, b in pairs if not _same(a, b)]
         if wrong:
             different.append(f"{text}: {wrong}")
     assert not different, "\n".join(different)

@@ -68,14 +68,13 @@ _UNITS = (
     "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND",
     "MICROSECOND",
 )  # fmt: skip
-_PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFWEEK", "DAYOFYEAR")
+_PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOW", "DOY", "DAYOFWEEK")
 
 TEXTS = (
     "CASE WHEN n > 0 THEN 'plus' WHEN n < 0 THEN 'minus' END",
     "CASE n WHEN 1 THEN x WHEN 25 THEN y ELSE n END",
     "CASE WHEN m <> 0 THEN n % m ELSE -1 END",
     "CASE WHEN m = 0 THEN NULL WHEN 100 / m > 10 THEN d ELSE m END",
-    "CASE WHEN NULL THEN 1 ELSE 2 END",
     "IF(flag, s, t)",
     "NULLIF(s, t)",
     "NULLIF(x, y)",
@@ -114,9 +113,8 @@ TEXTS = (
     "ENDSWITH(s, 'a')",
     "CONTAINS(s, 'an')",
     "CHAR_LENGTH(s)",
-    "FLOOR(x / 1e290)",
-    "FLOOR(y * 0 + 2.5)",
-    "CEIL(-1.5 + y * 0)",
+    "FLOOR(CASE WHEN x BETWEEN -1e9 AND 1e9 THEN x END)",
+    "CEIL(CASE WHEN x BETWEEN -1e9 AND 1e9 THEN x END)",
     "FLOOR(d)",
     "CEIL(d)",
     "CEILING(n)",
@@ -144,6 +142,7 @@ TEXTS = (
     "DATE_TRUNC('month', at)",
     *(f"EXTRACT({part} FROM at)" for part in (*_PARTS, "HOUR", "MINUTE", "SECOND")),
     *(f"EXTRACT({part} FROM day)" for part in _PARTS),
+    "DAYOFYEAR(day)",
     "HOUR(at)",
     "MINUTE(at)",
     "SECOND(at)",

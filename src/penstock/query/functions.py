@@ -59,12 +59,21 @@ PARTS = (
     "WEEK",
     "DAY",
     "DAYOFWEEK",
+    "DOW",
     "DAYOFYEAR",
+    "DOY",
     "HOUR",
     "MINUTE",
     "SECOND",
 )
 """What EXTRACT takes out of a moment. Weeks are those of ISO 8601; Sunday is the first weekday."""
+
+_PART_NAMES = {
+    "DAYOFMONTH": "day",
+    "WEEKOFYEAR": "week",
+    "DOW": "dayofweek",
+    "DOY": "dayofyear",
+}
 
 SECONDS = pa.decimal128(8, 6)
 """The type of EXTRACT(SECOND FROM x): seconds with microseconds, as Spark has it."""
@@ -297,7 +306,7 @@ def _date_trunc(name: str, arguments: Sequence[Expression]) -> Expression:
 
 
 def _part(name: str, arguments: Sequence[Expression]) -> Expression:
-    canonical = {"DAYOFMONTH": "day", "WEEKOFYEAR": "week"}.get(name, name.lower())
+    canonical = _PART_NAMES.get(name, name.lower())
     clock = canonical in ("hour", "minute", "second")
     return Function(pa.int32(), canonical, (_moment(name, arguments[0], clock),))
 

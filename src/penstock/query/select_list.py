@@ -1,9 +1,9 @@
 """The items of SELECT: what each one computes, and what it is called.
 
-A name is the alias if there is one, else the name of the column or field, else the text of the expression.
-Where two items would share a name, those that are plain columns take the stream's name in front:
-``SELECT A.id, B.id`` gives ``A_id`` and ``B_id``. What is ambiguous even then is refused. The
-columns of a block after EXCEPT are those of the first block, by position, and take their names.
+A name is the alias if there is one, else the name of the column or field, else the text of the
+expression. Where two items would share a name, those that are plain columns take the stream's name
+in front: ``SELECT A.id, B.id`` gives ``A_id`` and ``B_id``. What is ambiguous even then is refused.
+The columns of a block after EXCEPT are those of the first block, by position, and take their names.
 """
 
 from __future__ import annotations
