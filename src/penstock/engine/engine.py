@@ -40,7 +40,8 @@ from penstock.engine.overload.overload import Overload
 from penstock.engine.push.ahead import Ahead
 from penstock.engine.push.dropped import Dropped
 from penstock.engine.push.frequent_key import frequent_key
-from penstock.engine.push.intake import FARTHEST, Batches, Intake
+from penstock.engine.push.given import conforming
+from penstock.engine.push.intake import FARTHEST, Batches, Intake, UnlikeDeclaredError
 from penstock.engine.push.lateness import Lateness
 from penstock.engine.push.whole_push import WholePush
 from penstock.engine.recovery.checkpoint import Checkpoint, loading
@@ -225,6 +226,7 @@ class Engine:
         self._overload = self._overload_control()
         self._has_begun = False
         """Whether the overload policy has begun with the push at hand."""
+        self._converts = False
         self._whole = None
         """Makes plain pushes, where nothing is rationed and there is one time line and one tree."""
         self._never_whole = self._why_never_whole()
@@ -341,19 +343,38 @@ class Engine:
         rows came, in milliseconds since 1970, for ``max_ahead``: by default, now.
         """
         held = HELD.hold()
+        rest = watermark, newest, probes, seconds, again
         try:
-            if self._ahead is None:
-                return self._push(batches, watermark, newest, probes, seconds, again)
-            now = int(1000 * time.time()) if arrived is None else arrived
-            split = self._ahead.split(batches, now)
-            table = self._push(split.batches, watermark, newest, probes, seconds, again)
-            self._note_ahead(split.dropped)
-            return table
+            if not self._converts:
+                try:
+                    return self._push_known(batches, arrived, *rest)
+                except UnlikeDeclaredError:
+                    self._converts = True
+            return self._push_known(conforming(batches, self._intake.sources), arrived, *rest)
         except TooManyResults as problem:
             raise TooManyResults(f"{problem}; {frequent_key(self.query, batches)}") from None
         finally:
             if held:
                 HELD.open()
+
+    def _push_known(
+        self,
+        batches: Mapping[str, Any],
+        arrived: int | None,
+        watermark: int | None,
+        newest: Mapping[str, int] | None,
+        probes: float | None,
+        seconds: float | None,
+        again: bool,
+    ) -> pa.Table:
+        """A push of what needs no conversion; rows that are too far ahead are set aside."""
+        if self._ahead is None:
+            return self._push(batches, watermark, newest, probes, seconds, again)
+        now = int(1000 * time.time()) if arrived is None else arrived
+        split = self._ahead.split(batches, now)
+        table = self._push(split.batches, watermark, newest, probes, seconds, again)
+        self._note_ahead(split.dropped)
+        return table
 
     def _ahead_of_arrival(self) -> Ahead | None:
         most = self.options.max_ahead

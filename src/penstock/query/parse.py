@@ -8,23 +8,25 @@ argument beside the text is an :class:`~penstock.errors.OptionError`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-import pyarrow as pa
+from typing import Any
 
 from penstock.errors import OptionError, QueryError
+from penstock.query.given_schema import schema_of
 from penstock.query.join_graph import JoinGraph
 from penstock.query.sources import Sources
 
 
 def parse(
     text: str,
-    schemas: Mapping[str, pa.Schema],
+    schemas: Mapping[str, Any],
     event_time: str | Mapping[str, str | None] = "ts",
     *,
     cross_products: bool = False,
 ) -> JoinGraph:
     """The query ``text`` over streams with these ``schemas``.
 
+    A schema is pyarrow's, or anything that has one: a table, a pandas or polars DataFrame, a list
+    of dicts whose values tell their types.
     ``event_time`` is the column that holds the event time: a timestamp, or an integer that counts
     milliseconds. It is one name for all streams, or a dict of stream to column; a stream that lacks
     the column (or has None in the dict) and no window is a static relation. ``cross_products``
@@ -42,6 +44,8 @@ def parse(
     """
     if not isinstance(text, str):
         raise OptionError(f"the query is of type {type(text).__name__}; expected a string")
+    if isinstance(schemas, Mapping):
+        schemas = {name: schema_of(name, given) for name, given in schemas.items()}
     sources = Sources(schemas, event_time)
     # sqlglot takes as long to load as everything else together, and a worker that is handed a
     # graph never parses.

@@ -332,7 +332,7 @@ class Intake:
             found, expected = batch.schema.field(position).type, source.schema.field(name).type
             plain = found.value_type if pa.types.is_dictionary(found) else found
             if found != expected and not (_is_text(expected) and _is_text(plain)):
-                raise InputError(
+                raise UnlikeDeclaredError(
                     f"column {name!r} of {source.name} is of type {found}; "
                     f"the query was given {expected}"
                 )
@@ -344,6 +344,10 @@ class Intake:
         close = difflib.get_close_matches(str(name), self.sources, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
         return InputError(f"unknown stream {name!r}; the query reads: {known}{hint}")
+
+
+class UnlikeDeclaredError(InputError):
+    """A batch is not a table of the declared types, and might be made one."""
 
 
 def _source_of(name: str, readers: Sequence[Reader]) -> Source:
@@ -379,9 +383,9 @@ def as_batch(name: str, batch: Any) -> Batch:
             return table
         except (pa.ArrowException, TypeError, ValueError) as problem:
             raise InputError(f"the batch of {name} is not a table: {problem}") from None
-    raise InputError(
-        f"the batch of {name} is of type {type(batch).__name__}; "
-        "give a pyarrow Table or RecordBatch"
+    raise UnlikeDeclaredError(
+        f"the batch of {name} is of type {type(batch).__name__}; give a pyarrow Table or "
+        "RecordBatch, a pandas or polars DataFrame, or a list of dicts"
     )
 
 

@@ -1,0 +1,115 @@
+"""Data as people have it, made into the tables that a query was declared for.
+
+pandas and polars frames and whatever else speaks Arrow's interface, lists of dicts, and tables
+whose types are not quite the declared ones: pandas counts nanoseconds, makes integers with a gap
+into doubles, and a decimal that was computed has another precision. Where nothing is lost the
+column is converted; where something would be, the error names the value's column and the cast.
+
+This is off the way of pushes that need none of it: a push that finds other types than it expects
+fails before it changes anything, is made to conform here, and tried again; from then on batches
+come here first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.push.intake import Batch, Source, as_batch
+from penstock.errors import InputError
+from penstock.query.types import Family, family, plain
+
+_LOSSLESS = {
+    Family.INTEGER: (Family.INTEGER, Family.FLOAT, Family.DECIMAL),
+    Family.FLOAT: (Family.FLOAT, Family.INTEGER),
+    Family.DECIMAL: (Family.DECIMAL,),
+    Family.STRING: (Family.STRING,),
+    Family.BINARY: (Family.BINARY,),
+    Family.TIMESTAMP: (Family.TIMESTAMP,),
+    Family.DURATION: (Family.DURATION,),
+    Family.TIME: (Family.TIME,),
+    Family.DATE: (Family.DATE,),
+}
+"""Families into which a family is converted, value by value, if the value stays what it is."""
+
+
+def conforming(batches: Mapping[str, Any], sources: Mapping[str, Source]) -> dict[str, Any]:
+    """``batches`` as tables of the declared types; those of unknown names stay as they are."""
+    return {
+        name: _conforming(sources[name], batch) if name in sources else batch
+        for name, batch in batches.items()
+    }
+
+
+def _conforming(source: Source, batch: Any) -> Batch:
+    if isinstance(batch, Sequence) and all(isinstance(row, Mapping) for row in batch):
+        return _from_rows(source, batch)
+    table = as_batch(source.name, batch)
+    for name in source.columns:
+        position = table.schema.get_field_index(name)
+        wanted = source.schema.field(name).type
+        if position < 0 or table.schema.field(position).type == wanted:
+            continue  # What is not there, or there twice, is told by whoever reads the table.
+        column = _converted(source, name, table.column(position), wanted)
+        table = table.set_column(position, name, column)
+    return table
+
+
+def _from_rows(source: Source, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows that are dicts; a key that a row lacks is NULL in it."""
+    keys = dict.fromkeys(key for row in rows for key in row)
+    columns = {}
+    for name in source.columns:
+        if name not in keys and rows:
+            continue
+        kind = source.schema.field(name).type
+        try:
+            columns[name] = pa.array([row.get(name) for row in rows], kind)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
+            line = str(problem).partition("\n")[0]
+            raise InputError(
+                f"a value of column {name!r} of {source.name} is no {kind}: {line}"
+            ) from None
+    return pa.table(columns)
+
+
+def _converted(source: Source, name: str, column: Any, wanted: pa.DataType) -> Any:
+    found = column.type
+    if pa.types.is_null(found) or _may_be_converted(found, wanted):
+        try:
+            if pa.types.is_dictionary(found):
+                column = column.cast(found.value_type)
+            return column.cast(wanted)
+        except pa.ArrowInvalid as problem:
+            line = str(problem).partition("\n")[0]
+            raise InputError(
+                f"column {name!r} of {source.name} is of type {found}; the query was given "
+                f"{wanted}, and not every value can be had in it: {line}; convert it first, with "
+                f"the loss that you want, or declare {name!r} as {found}"
+            ) from None
+    raise InputError(
+        f"column {name!r} of {source.name} is of type {found}; the query was given {wanted}"
+        + _hint(name, found, wanted)
+    )
+
+
+def _may_be_converted(found: pa.DataType, wanted: pa.DataType) -> bool:
+    found, wanted = plain(found), plain(wanted)
+    if family(wanted) not in _LOSSLESS.get(family(found), ()):
+        return False
+    if pa.types.is_timestamp(found):
+        return (found.tz is None) == (wanted.tz is None)
+    # Arrow narrows doubles without a look at what is lost.
+    return not (pa.types.is_floating(wanted) and wanted.bit_width < 64)
+
+
+def _hint(name: str, found: pa.DataType, wanted: pa.DataType) -> str:
+    if pa.types.is_timestamp(wanted):
+        if pa.types.is_timestamp(found):
+            zoned, bare = ("the batch", "the schema") if found.tz else ("the schema", "the batch")
+            return f"; {zoned} has a time zone and {bare} has none: give both or neither one"
+        if family(found) is Family.STRING:
+            return "; parse it first, for example pyarrow.compute.strptime or pandas.to_datetime"
+    return ""

@@ -1,0 +1,129 @@
+"""Data as people have it: pandas and polars frames, lists of dicts, types that are nearly right."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock.errors import InputError, OptionError
+
+pandas = pytest.importorskip("pandas")
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("price", pa.decimal128(10, 2)),
+        ("name", pa.string()),
+        ("ts", pa.timestamp("ms")),
+    ]
+)
+TEXT = """SELECT A.id, A.price, B.name FROM A [RANGE 1 MINUTE], B [RANGE 1 MINUTE]
+          WHERE A.id = B.id"""
+MOMENT = datetime.datetime(2026, 1, 1, 12, 0, 0, 250_000)
+ROWS: list[dict[str, Any]] = [
+    {"id": 1, "price": Decimal("9.50"), "name": "one", "ts": MOMENT},
+    {"id": 2, "price": None, "name": "two", "ts": MOMENT},
+    {"id": None, "price": Decimal("1.00"), "name": None, "ts": MOMENT},
+]
+ANSWER = [
+    {"id": 1, "price": Decimal("9.50"), "name": "one"},
+    {"id": 2, "price": None, "name": "two"},
+]
+
+
+def query() -> penstock.JoinGraph:
+    return penstock.parse(TEXT, {"A": SCHEMA, "B": SCHEMA})
+
+
+def as_frame() -> Any:
+    """pandas counts nanoseconds and has doubles where an integer is missing."""
+    frame = pandas.DataFrame(ROWS)
+    assert frame["id"].dtype == "float64"
+    return frame
+
+
+class Speaking:
+    """Something else that speaks Arrow's interface."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def nearly() -> pa.Table:
+    table = pa.Table.from_pylist(ROWS, SCHEMA)
+    kinds = [pa.int16(), pa.decimal128(5, 3), pa.large_string(), pa.timestamp("us")]
+    return table.cast(pa.schema(list(zip(SCHEMA.names, kinds, strict=True))))
+
+
+@pytest.mark.parametrize("execution", ["auto", "reference"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(lambda: ROWS, id="dicts"),
+        pytest.param(as_frame, id="pandas"),
+        pytest.param(nearly, id="other types"),
+        pytest.param(lambda: nearly().to_batches()[0], id="batch"),
+        pytest.param(lambda: Speaking(nearly()), id="interface"),
+    ],
+)
+def test_nothing_is_lost(given: Any, execution: Any) -> None:
+    engine = penstock.Engine(query(), execution=execution)
+    plain = pa.Table.from_pylist(ROWS, SCHEMA)
+    assert engine.push({"A": given()}).num_rows == 0
+    assert sorted(engine.push({"B": given()}).to_pylist(), key=lambda r: r["id"]) == ANSWER
+    again = engine.push({"A": plain})  # and the declared types still go
+    assert sorted(again.to_pylist(), key=lambda r: r["id"]) == ANSWER
+
+
+def test_polars() -> None:
+    polars = pytest.importorskip("polars")
+    engine = penstock.Engine(query())
+    engine.push({"A": polars.DataFrame(ROWS, schema_overrides={"price": polars.Decimal(10, 2)})})
+    assert len(engine.push({"B": ROWS})) == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "says"),
+    [
+        ("id", pa.array([1.5]), "not every value can be had in it"),
+        ("id", pa.array(["1"]), "of type string; the query was given int64"),
+        ("price", pa.array([Decimal("1.005")]), "not every value can be had in it"),
+        ("price", pa.array([1.5]), "of type double; the query was given decimal128"),
+        ("ts", pa.array([1], pa.timestamp("us")), "not every value can be had in it"),
+        ("ts", pa.array([1], pa.timestamp("ms", "UTC")), "the batch has a time zone"),
+        ("ts", pa.array(["2026-01-01"]), "parse it first"),
+    ],
+)
+def test_what_would_be_lost_is_refused(column: str, values: pa.Array, says: str) -> None:
+    engine = penstock.Engine(query())
+    good = pa.Table.from_pylist(ROWS[:1], SCHEMA)
+    bad = good.set_column(SCHEMA.get_field_index(column), column, values)
+    with pytest.raises(InputError, match=says):
+        engine.push({"A": bad})
+    engine.push({"A": good})
+    assert len(engine.push({"B": good})) == 1
+
+
+def test_a_value_of_a_dict_that_does_not_fit() -> None:
+    engine = penstock.Engine(query())
+    with pytest.raises(InputError, match="'id' of A is no int64"):
+        engine.push({"A": [{"id": "one", "price": None, "name": "", "ts": MOMENT}]})
+    with pytest.raises(InputError, match="has no column 'id'"):
+        engine.push({"A": [{"price": None, "name": "", "ts": MOMENT}]})
+    assert engine.push({"A": []}).num_rows == 0
+
+
+def test_schemas_from_data() -> None:
+    graph = penstock.parse(TEXT, {"A": ROWS, "B": as_frame()})
+    assert [s.schema.field("name").type for s in graph.streams] == [pa.string(), pa.string()]
+    assert penstock.parse(TEXT, {"A": SCHEMA, "B": nearly()}).streams[1].schema == nearly().schema
+    with pytest.raises(OptionError, match="'name' of B has no value that tells its type"):
+        penstock.parse(TEXT, {"A": SCHEMA, "B": [{"id": 1, "price": 1, "name": None, "ts": 0}]})
