@@ -175,11 +175,12 @@ def test_analyze_puts_what_was_seen_beside_what_was_estimated() -> None:
     )
     found = explain(_problem(), read("((A B) C)"), observations=seen)
     shown = text(found)
-    line = next(each for each in shown.splitlines() if "join (A B) " in each)
-    assert re.search(r" 77 .* 4\.32k .* 25 % .* 2 KiB$", line)
-    assert "seen 1 MiB" in shown
-    assert "seen 50 %" in shown
-    assert shown.splitlines()[3].split().count("seen") == 4
+    line = next(each for each in shown.splitlines() if "─ join (A B) " in each)
+    assert re.search(r" 77 .* 4\.32k .* 25 % .* 2 KiB .*B$", line)
+    assert "busiest  the join (A B) takes 100 % of the measured CPU, 25 % of a core" in shown
+    assert "1 MiB  estimate " in shown
+    assert "50 %   estimate " in shown
+    assert shown.splitlines()[4].split().count("estimate") == 4
     assert as_json(found)["observed"]["cpu"] == 0.5
     assert "seen: 77/s, 4.32k rows, 2 KiB" in mermaid(found)
 
@@ -216,7 +217,16 @@ def test_observations_from_a_running_engine() -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(None, "–"), (0, "0"), (999, "999"), (1234, "1.23k"), (5.5e7, "55M"), (1e20, "1e+20")],
+    [
+        (None, "–"),
+        (0, "0"),
+        (999, "999"),
+        (1234, "1.23k"),
+        (5.5e7, "55M"),
+        (1e20, "over 1000T"),
+        (999.7, "1k"),
+        (0.000_01, "under 0.001"),
+    ],
 )
 def test_counts(value: float | None, shown: str) -> None:
     assert count_text(value) == shown
@@ -227,4 +237,5 @@ def test_shares_and_sizes() -> None:
     assert share_text(None) == memory_text(None) == "–"
     assert memory_text(10) == "10 B"
     assert memory_text(1536) == "1.5 KiB"
-    assert memory_text(1e18) == "1e+18 B"
+    assert memory_text(1e18) == "over 1000 TiB"
+    assert share_text(6.63e-8) == "under 0.001 %"

@@ -121,7 +121,7 @@ def test_total_cost_is_never_far_from_that_of_one_plan(length: int) -> None:
 def test_a_small_gain_is_not_worth_a_change() -> None:
     decisions, _ = run([(1.0, 0.9)] * 50)
     assert changes(decisions) == []
-    assert decisions[-1].reason == "there is too little to gain"
+    assert decisions[-1].reason == "no other plan saves enough to be worth a change"
     assert decisions[-1].gain > 0
 
 

@@ -138,7 +138,9 @@ class Placement:
         if self.cells == 1:
             return f"1 cell: {self.reason or 'as asked for'}"
         grid = " x ".join(str(d.share) for d in self.dimensions) or "1"
-        lines = [f"{self.cells} cells: {' + '.join([grid, *(str(g.cells) for g in self.hot)])}"]
+        parts = [grid, *(str(g.cells) for g in self.hot)]
+        shape = "" if parts == [str(self.cells)] else f" in a grid of {' + '.join(parts)}"
+        lines = [f"{self.cells} cells{shape}"]
         lines += [f"  {d.share} by {d}" for d in self.dimensions]
         for each in self.hot:
             shares = ", ".join(f"{d.share} by {d}" for d in each.dimensions) or "one cell"

@@ -155,7 +155,7 @@ def rendered(explanation: Explanation, options: argparse.Namespace) -> list[str]
 
 
 def explained(prepared: PreparedJob) -> list[str]:
-    """The streams, predicates, answer, plan and cells of a job, as lines."""
+    """The streams, predicates, answer and cells of a job, as lines."""
     job, query = prepared.job, prepared.query
     lines = [f"job {job.name}", "", "streams"]
     rows = []
@@ -178,7 +178,7 @@ def explained(prepared: PreparedJob) -> list[str]:
         lines += ["", "predicates", *_aligned(predicates)]
     lines += ["", "answer", f"  {query.emission}"]
     lines += _aligned([(field.name, str(field.type)) for field in query.schema])
-    lines += ["", "plan", f"  {prepared.plan}", "", "cells"]
+    lines += ["", "cells"]
     lines += [f"  {line}" for line in prepared.placement.describe().splitlines()]
     return lines
 

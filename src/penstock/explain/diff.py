@@ -8,6 +8,7 @@ from penstock.explain.explanation import Explanation, Operator
 from penstock.explain.quantities import count_text, memory_text, share_text
 from penstock.plan.stream_set import StreamSet
 from penstock.planning.block import Cost
+from penstock.planning.limits import three_digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def difference_text(found: Difference) -> str:
         ("CPU", share_text, found.before.cost.cpu, found.after.cost.cpu),
         ("memory", memory_text, found.before.cost.memory, found.after.cost.memory),
     ):
-        ratio = f" ({after / before:.3g} times)" if before else ""
+        ratio = f" ({three_digits(after / before)} times)" if before else ""
         lines.append(f"  {name}: {write(before)} → {write(after)}{ratio}")
     return "\n".join(lines)
 

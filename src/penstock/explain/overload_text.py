@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.explain.quantities import count_text, memory_text
+from penstock.planning.limits import three_digits
 
 
 def overload_text(metrics: Mapping[str, Any]) -> str:
@@ -21,7 +22,7 @@ def overload_text(metrics: Mapping[str, Any]) -> str:
         everything = metrics["results"] + lost["results"]
         lines.append(
             f"  lost        about {count_text(lost['results'])} ± {count_text(lost['error'])} "
-            f"results, {100 * lost['results'] / everything:.3g} % of all"
+            f"results, {three_digits(100 * lost['results'] / everything)} % of all"
         )
     lines += _debt(overload)
     if overload["stale"] or overload["forgotten"]:
@@ -30,7 +31,7 @@ def overload_text(metrics: Mapping[str, Any]) -> str:
             f"{count_text(overload['forgotten'])} owed probes given up"
         )
     ages = [
-        f"{stream} {age:.3g} s" + _asked(overload["freshness"], stream)
+        f"{stream} {three_digits(age)} s" + _asked(overload["freshness"], stream)
         for stream, age in overload["staleness"].items()
     ]
     if ages:
@@ -59,7 +60,7 @@ def _debt(overload: Mapping[str, Any]) -> list[str]:
         where = ", ".join(f"{name} {count_text(n)}" for name, n in debt["inputs"].items())
         lines.append(
             f"  debt        {count_text(debt['probes'])} probes owed ({where}), the oldest "
-            f"{debt['age']:.3g} s old, {memory_text(debt['bytes'])}"
+            f"{three_digits(debt['age'])} s old, {memory_text(debt['bytes'])}"
         )
     if overload["paid"]:
         lines.append(f"  paid        {count_text(overload['paid'])} probes later than their turn")
@@ -67,4 +68,4 @@ def _debt(overload: Mapping[str, Any]) -> list[str]:
 
 
 def _asked(freshness: Mapping[str, float], stream: str) -> str:
-    return f" (FRESHNESS {freshness[stream]:.3g} s)" if stream in freshness else ""
+    return f" (FRESHNESS {three_digits(freshness[stream])} s)" if stream in freshness else ""

@@ -6,7 +6,7 @@ from penstock.explain.diff import difference, difference_text
 from penstock.explain.explanation import Explanation, explain
 from penstock.plan.notation import read
 from penstock.planning.adaptation import best_plan
-from penstock.planning.limits import Limits
+from penstock.planning.limits import Limits, three_digits
 from penstock.planning.migration_cost import migration_cost
 from penstock.planning.problem import Problem
 from penstock.planning.verdict import Choice
@@ -28,4 +28,4 @@ def compared(problem: Problem, before: str, after: str, limits: Limits | None = 
     one, other = read(before), read(after)
     found = difference(explain(problem, one, limits), explain(problem, other, limits))
     seconds = migration_cost(problem, one, other)
-    return f"{difference_text(found)}\n  the change: {seconds:.3g} CPU seconds"
+    return f"{difference_text(found)}\n  the change: {three_digits(seconds)} CPU seconds"

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from penstock.planning.limits import size_text
+from penstock.planning.limits import size_text, three_digits
+
+_LARGEST = 1e15
+"""From there on a model is wrong rather than a machine large."""
 
 
 def count_text(value: float | None) -> str:
     """``1234567`` is ``1.23M``."""
     if value is None:
         return "–"
+    if abs(value) >= _LARGEST:
+        return "over 1000T"
     for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(value) >= 1e15:
-            return f"{value:.2g}"
-        if abs(value) >= size:
-            return f"{value / size:.3g}{unit}"
-    return f"{value:.3g}"
+        if abs(value) >= 0.9995 * size:
+            return f"{three_digits(value / size)}{unit}"
+    return three_digits(value)
 
 
 def share_text(value: float | None) -> str:
     """A share of a core in per cent."""
-    return "–" if value is None else f"{100 * value:.3g} %"
+    return "–" if value is None else f"{three_digits(100 * value)} %"
 
 
 def memory_text(value: float | None) -> str:
@@ -27,10 +30,10 @@ def memory_text(value: float | None) -> str:
     if value is None:
         return "–"
     if value >= 1024**5:
-        return f"{value:.2g} B"
+        return "over 1000 TiB"
     return size_text(round(value)) if value < 1024 else _three(value)
 
 
 def _three(value: float) -> str:
     number, unit = size_text(value).split()
-    return f"{float(number):.3g} {unit}"
+    return f"{three_digits(float(number))} {unit}"

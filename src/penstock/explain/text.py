@@ -8,6 +8,7 @@ from penstock.explain.explanation import Explanation, Operator
 from penstock.explain.front_text import front_text
 from penstock.explain.observation import Observation
 from penstock.explain.quantities import count_text, memory_text, share_text
+from penstock.planning.limits import three_digits
 
 _WIDEST = 48
 _HEADINGS = ("", "", "tuples/s", "rows", "CPU", "memory")
@@ -16,7 +17,9 @@ _HEADINGS = ("", "", "tuples/s", "rows", "CPU", "memory")
 def text(explanation: Explanation, front: bool = False) -> str:
     """Lines for a terminal; ``front`` adds the front of CPU against memory as a picture."""
     analyzed = explanation.observed is not None
-    lines = [f"plan {explanation.plan}", f"why  {explanation.why}", ""]
+    lines = [f"plan {explanation.plan}", f"why  {explanation.why}"]
+    lines += [line for line in (bottleneck(explanation),) if line]
+    lines.append("")
     rows = [_headings(analyzed)]
     for number, root in enumerate(explanation.roots):
         lead = "" if number == 0 else "− "
@@ -45,7 +48,8 @@ def text(explanation: Explanation, front: bool = False) -> str:
 def _headings(analyzed: bool) -> tuple[str, ...]:
     if not analyzed:
         return _HEADINGS
-    return _HEADINGS[:2] + tuple(heading for each in _HEADINGS[2:] for heading in (each, "seen"))
+    pairs = tuple(heading for each in _HEADINGS[2:] for heading in (each, "estimate"))
+    return _HEADINGS[:2] + pairs
 
 
 def _tree(operator: Operator, lead: str, below: str, analyzed: bool) -> Iterator[tuple[str, ...]]:
@@ -77,7 +81,7 @@ def _cells(label: str, operator: Operator, analyzed: bool) -> tuple[str, ...]:
         "" if seen.cpu is None else share_text(seen.cpu),
         "" if seen.memory is None else memory_text(seen.memory),
     )
-    both = tuple(cell for pair in zip(estimates, found, strict=True) for cell in pair)
+    both = tuple(cell for pair in zip(found, estimates, strict=True) for cell in pair)
     return label, details, *both
 
 
@@ -93,7 +97,7 @@ def _shortened(details: str) -> str:
 
 def _totals(explanation: Explanation) -> list[str]:
     cost, limits, seen = explanation.cost, explanation.limits, explanation.observed
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, used, limit, write, observed in (
         ("total CPU", cost.cpu, limits.cpu, share_text, seen.cpu if seen else None),
         ("total memory", cost.memory, limits.memory, memory_text, seen.memory if seen else None),
@@ -101,10 +105,31 @@ def _totals(explanation: Explanation) -> list[str]:
         against = "no limit"
         if limit is not None:
             mark = "within" if used <= limit else "EXCEEDS"
-            against = f"{mark} the limit of {write(limit)} ({used / limit:.2g} times)"
-        beside = (f"seen {write(observed)}",) if observed is not None else ()
-        rows.append((name, write(used), *beside, against))
+            against = f"{mark} the limit of {write(limit)} ({three_digits(used / limit)} times)"
+        if observed is not None:
+            rows.append((name, write(observed), f"estimate {write(used)}", against))
+        else:
+            rows.append((name, write(used), against))
     return _aligned(rows)
+
+
+def bottleneck(explanation: Explanation) -> str:
+    """The operator that takes most of the CPU, in a sentence: by the clock if it was measured."""
+    operators = [each for each in explanation.operators() if each.kind != "output"]
+    measured = [each for each in operators if each.observed and each.observed.cpu]
+    if measured:
+        how, cpu = "measured", [(each.observed or Observation()).cpu or 0.0 for each in measured]
+    else:
+        how, cpu = "estimated", [each.cpu for each in operators]
+    whole = sum(cpu)
+    if whole <= 0:
+        return ""
+    taken, place = max((each, place) for place, each in enumerate(cpu))
+    most = (measured or operators)[place]
+    kind = "the window of" if most.kind == "window" else f"the {most.kind}"
+    name = most.name if most.kind == "window" else f"({most.name})"
+    part = f"{100 * taken / whole:.0f} %"
+    return f"busiest  {kind} {name} takes {part} of the {how} CPU, {share_text(taken)} of a core"
 
 
 def _alternatives(explanation: Explanation) -> list[tuple[str, ...]]:

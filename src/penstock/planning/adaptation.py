@@ -266,7 +266,7 @@ def _decided(
         over = " and ".join(_exceeded(here, limits))
         return replace(decision, action="migrate", reason=f"it is over the limit of {over}")
     if decision.gain < WORTHWHILE * here.cpu:
-        return replace(decision, reason="there is too little to gain")
+        return replace(decision, reason="no other plan saves enough to be worth a change")
     if decision.shortfall > 0:
         return replace(decision, reason=NOT_YET)
     return replace(decision, action="migrate", reason="the gain repays the change")

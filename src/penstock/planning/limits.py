@@ -14,6 +14,8 @@ from typing import Any
 
 from penstock.errors import OptionError
 
+_SMALLEST_SHOWN = 0.001
+"""Below that a number is no news, and has more zeros than digits."""
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):
     _UNITS[f"{_letter}B"] = 1000**_power
@@ -103,3 +105,19 @@ def _bytes(value: Any) -> int | None:
     if checked < 1:
         raise OptionError(f"limit memory={value!r} is less than a byte; expected {expected}")
     return int(checked)
+
+
+def three_digits(value: float) -> str:
+    """At most three digits that count, and never an exponent.
+
+    >>> three_digits(999.7), three_digits(12.34), three_digits(0.0123), three_digits(0.00001)
+    ('1000', '12.3', '0.0123', 'under 0.001')
+    """
+    if value == 0:
+        return "0"
+    if abs(value) < _SMALLEST_SHOWN:
+        return f"under {_SMALLEST_SHOWN}"
+    rounded = float(f"{value:.3g}")
+    digits = max(0, 2 - math.floor(math.log10(abs(rounded))))
+    text = f"{rounded:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

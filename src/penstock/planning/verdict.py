@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.planning.block import Cost
-from penstock.planning.limits import Limits, size_text
+from penstock.planning.limits import Limits, size_text, three_digits
 from penstock.planning.problem import Candidate
 
 
@@ -47,14 +47,15 @@ class Refusal:
         if "cpu" in self.exceeded:
             assert limits.cpu is not None
             parts.append(
-                f"CPU {cost.cpu:.3g} of a core against a limit of {limits.cpu:.3g} "
-                f"({cost.cpu / limits.cpu:.3g} times)"
+                f"CPU {three_digits(cost.cpu)} of a core against a limit of "
+                f"{three_digits(limits.cpu)} "
+                f"({three_digits(cost.cpu / limits.cpu)} times)"
             )
         if "memory" in self.exceeded:
             assert limits.memory is not None
             parts.append(
                 f"memory {size_text(cost.memory)} against a limit of {size_text(limits.memory)} "
-                f"({cost.memory / limits.memory:.3g} times)"
+                f"({three_digits(cost.memory / limits.memory)} times)"
             )
         return " and ".join(parts)
 

@@ -54,7 +54,7 @@ def test_a_text_and_dataframes_are_enough(
         "  FROM bids [RANGE 1 HOUR], auctions [RANGE 1 HOUR]",
         "  WHERE bids.auction = auctions.id AND bids.price > 10 AND LOWER(auctions.item) = 'atlas'",
         "plan (bids auctions), to begin with; each cell changes it as it pays",
-        "2 cells: 2",
+        "2 cells",
         "  2 by bids.auction = auctions.id",
         "  each tuple of bids to one, auctions to one",
         "source bids by at, late after 10 seconds",

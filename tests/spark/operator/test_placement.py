@@ -117,7 +117,7 @@ def test_one_common_key_is_plain_hash_partitioning() -> None:
     assert placement.cells == 7
     assert set(placement.replicas.values()) == {1}
     assert placement.describe() == (
-        "7 cells: 7\n  7 by A.x = B.x = C.y\n  each tuple of A to one, B to one, C to one"
+        "7 cells\n  7 by A.x = B.x = C.y\n  each tuple of A to one, B to one, C to one"
     )
 
 
@@ -235,7 +235,7 @@ def test_a_hot_value_is_spread() -> None:
     placement = place(query, 4, hot={"A.x": [7]})
     assert placement.cells == 8
     assert placement.describe().splitlines()[:3] == [
-        "8 cells: 4 + 4",
+        "8 cells in a grid of 4 + 4",
         "  4 by A.x = B.x",
         "  4 for A.x = B.x = 7: 2 by random A, 2 by random B",
     ]
@@ -315,7 +315,7 @@ def test_cells_are_divided_by_the_shares_of_hot_values() -> None:
     others = columns | {"x": pa.array(np.arange(count) + 1_000_000)}
     placement = place(query, 100, hot={"A.x": {7: {"A": 0.5}}})
     # A quarter of all tuples is hot, all of A: none of them need be sent twice.
-    assert placement.describe().splitlines()[0] == "100 cells: 76 + 24"
+    assert placement.describe().splitlines()[0] == "100 cells in a grid of 76 + 24"
     received = np.zeros(100)
     for source, rows in (("A", columns), ("B", others)):
         for share in Router(query, placement).route(source, rows, count):
