@@ -45,7 +45,7 @@ from penstock.engine.push.intake import FARTHEST, Batches, Intake, UnlikeDeclare
 from penstock.engine.push.lateness import Lateness
 from penstock.engine.push.whole_push import WholePush
 from penstock.engine.recovery.checkpoint import Checkpoint, loading
-from penstock.engine.state.arrival import SLICE, Arrival, slices_of
+from penstock.engine.state.arrival import SLICE, Arrival, SourceRows, slices_of
 from penstock.engine.state.clock import END, START, Clock
 from penstock.engine.state.composites import Composites, concatenate
 from penstock.engine.state.held_signals import HELD, uninterrupted
@@ -179,23 +179,18 @@ class Engine:
             for block, wiring in zip(query.blocks, self._wirings, strict=True)
         ]
         self._leaves = [windows.leaves for windows in self._windows]
-        self._trees = [
-            JoinTree(
-                root,
-                wiring,
-                leaves,
-                self.options.join,
-                self.options.feedback,
-                compiles=self.options.execution == "auto",
-            )
-            for root, wiring, leaves in zip(self._roots(), self._wirings, self._leaves, strict=True)
-        ]
+        self._trees = self._first_trees()
         self._intake = Intake(
             query,
             [leaf for each in self._leaves for leaf in each.values()],
             frozenset(self._lateness.delays),
             keep_dropped,
         )
+        self._windows_of = {
+            name: [w for each in self._leaves for w in each.values() if w.stream.source == name]
+            for name in self._intake.sources
+        }
+        """The windows of each source."""
         self._ahead = self._ahead_of_arrival()
         self._keeps_dropped = keep_dropped
         self._dropped: list[Dropped] = []
@@ -264,6 +259,20 @@ class Engine:
         return [
             self._plan.root,
             *(roots.get(b.aliases) or _default_tree(b) for b in self.query.minus),
+        ]
+
+    def _first_trees(self) -> list[JoinTree]:
+        """The tree of each block, with states that hold nothing yet."""
+        return [
+            JoinTree(
+                root,
+                wiring,
+                leaves,
+                self.options.join,
+                self.options.feedback,
+                compiles=self.options.execution == "auto",
+            )
+            for root, wiring, leaves in zip(self._roots(), self._wirings, self._leaves, strict=True)
         ]
 
     # -- the public surface ------------------------------------------------------------------
@@ -487,6 +496,68 @@ class Engine:
         has only made again."""
         if self._overload is not None:
             self._overload.take_over(accounts)
+
+    @uninterrupted
+    def refresh(self, relations: Mapping[str, Any]) -> None:
+        """Replace all rows of some static relations: ``{"S": table}``.
+
+        What leaves from the next push on is what an engine would give that had the new rows from
+        the start and the same rows of streams since. What has left stays as it left: nothing is
+        taken back, and nothing leaves only because a relation has changed. In checkpoints the new
+        rows are in place of the old ones. With EXCEPT, and while probes are owed, this is refused.
+        """
+        self._check_usable()
+        names = ", ".join(name for name, each in self._intake.sources.items() if each.is_static)
+        for name in relations:
+            if name in self._intake.sources and not self._intake.sources[name].is_static:
+                raise InputError(
+                    f"{name} is a stream, and only static relations are refreshed; "
+                    + (f"they are: {names}" if names else "the query has none")
+                )
+        if self.query.minus:
+            raise OptionError(
+                "a query with EXCEPT keeps the static relations that it began with: what it has "
+                "removed so far cannot be decided anew"
+            )
+        if self.owes:
+            raise OptionError(
+                "probes are owed (overload='defer') that have to meet the rows of before; refresh "
+                "static relations with overload='exact' or 'shed'"
+            )
+        taken = self._intake.take(relations, self._clock, self._place, statics_open=True)
+        self._catch_up()
+        (leaves,) = self._leaves
+        arrivals = {
+            alias: leaf.prepare(taken.rows[leaf.stream.source])
+            for alias, leaf in leaves.items()
+            if leaf.stream.source in taken.rows
+        }
+        if self._preparation is not None:
+            self._preparation.release()
+            self._preparation = None
+        self._broken = True
+        for alias, arrival in arrivals.items():
+            leaves[alias].undo(leaves[alias].rows.tail)
+            leaves[alias].append(arrival)
+        self._begin_anew()
+        for source, count in taken.seen.items():
+            self._counters.rows[source] += count
+        self._broken = False
+
+    def _begin_anew(self) -> None:
+        """Go on from the windows alone, as after a restart."""
+        if not self._output.needs_history:
+            self._complete_later()
+            return
+        for old in self._trees:
+            old.dispose()
+        self._trees = self._first_trees()
+        for tree in self._trees:
+            tree.see_windows()
+        if self._overload is not None:
+            self._overload.attach(self._trees[0])
+        self._output = output_for(self.query, self._trees)
+        self._load_output(None, {})
 
     @uninterrupted
     def finish(self) -> pa.Table:
@@ -909,6 +980,15 @@ class Engine:
             len(taken.rows[name]) for name in self._timed if name in taken.rows
         )
         self._counters.count(taken, len(table))
+        self._count_filtered(
+            {name: len(rows) for name, rows in taken.rows.items()},
+            {
+                alias: len(each) if each.chosen is None else len(each.chosen)
+                for block in arrivals
+                for alias, each in block.items()
+            },
+            taken.rows,
+        )
         count = sum(map(len, taken.rows.values()))
         self._conclude(clock, newest, min(births, default=START), count)
         if count == 0 or self._is_time_to_let_go:
@@ -956,6 +1036,7 @@ class Engine:
         if compiled is None:
             return whole.why_not
         marks = tree.marks()
+        heads = {alias: leaf.rows.head for alias, leaf in tree.leaves.items()}
         try:
             after = are_fresh = None
             if control is not None and not passes:
@@ -981,6 +1062,11 @@ class Engine:
         self._started = self._started or whole.has_rows
         self._latest = whole.rows
         self._counters.count_rows(whole.seen, table.num_rows)
+        self._count_filtered(
+            whole.on_time,
+            {alias: leaf.rows.head - heads[alias] for alias, leaf in tree.leaves.items()},
+            batches,
+        )
         if whole.late or whole.without_time:
             self._counters.count_set_aside(whole.late, whole.without_time)
             self._note_dropped(batches, {**whole.late, **whole.without_time})
@@ -996,6 +1082,30 @@ class Engine:
         ):
             self._let_go_if_it_can()
         return table
+
+    def _count_filtered(
+        self,
+        on_time: Mapping[str, int],
+        admitted: Mapping[str, int],
+        pushed: Mapping[str, Any],
+    ) -> None:
+        """Count rows of a push that came into no window.
+
+        ``on_time`` are rows by source, ``admitted`` those that each window took in. Where a source
+        has several windows and each has refused some of its rows, ``pushed`` tells which.
+        """
+        for name, count in on_time.items():
+            leaves = self._windows_of[name]
+            least = count - max([admitted.get(leaf.stream.alias, 0) for leaf in leaves])
+            if least and len(leaves) > 1:
+                rows = pushed[name]
+                if not isinstance(rows, SourceRows):
+                    rows = self._intake.rows_of(name, rows, self._clock)
+                least = int(
+                    np.count_nonzero(~np.logical_or.reduce([w.passes(rows) for w in leaves]))
+                )
+            if least:
+                self._counters.filtered[name] += least
 
     def _go_back(self, marks: Sequence[Marks]) -> None:
         """The push has failed: everything is as before it."""

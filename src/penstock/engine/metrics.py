@@ -32,6 +32,8 @@ class Counters:
         self.null_time = dict.fromkeys(sources, 0)
         self.ahead = dict.fromkeys(sources, 0)
         """Rows too far ahead of their arrival, by source."""
+        self.filtered = dict.fromkeys(sources, 0)
+        """Rows in no window: predicates on their stream or NULLs in keys keep them out."""
         self.ways: dict[str, int] = {}
         """Pushes by the way they were made: :data:`COMPILED`, or the reason why not."""
 
@@ -74,10 +76,11 @@ def measure(
 ) -> Metrics:
     """The metrics of an engine.
 
-    ``late`` and ``null_time`` are totals; per source they are under ``sources``. ``state`` has the
-    rows and bytes of every window and every stored join (and how much of a join's state is there
-    after a change of plan: its ``completion``), ``joins`` what each join did. ``seconds`` is the
-    time in pushes since the start; of windows and joins, since the plan runs. Where there is a
+    ``late``, ``null_time`` and ``filtered`` are totals; per source they are under ``sources``. Rows
+    that are none of these are in a window of their source, or were until they died. ``state`` has
+    the rows and bytes of every window and every stored join (and how much of a join's state is
+    there after a change of plan: its ``completion``), ``joins`` what each join did. ``seconds`` is
+    the time in pushes since the start; of windows and joins, since the plan runs. Where there is a
     budget or a freshness to keep, the engine has more to say under ``overload``.
     """
     states = [state for tree in trees for state in tree.states]
@@ -91,6 +94,7 @@ def measure(
         "late": sum(counters.late.values()),
         "null_time": sum(counters.null_time.values()),
         "ahead": sum(counters.ahead.values()),
+        "filtered": sum(counters.filtered.values()),
         "watermark": None if graph.by_rows else interval,
         "now": None if clock.now == START else clock.now,
         "sources": {
@@ -99,6 +103,7 @@ def measure(
                 "late": counters.late[source],
                 "null_time": counters.null_time[source],
                 "ahead": counters.ahead[source],
+                "filtered": counters.filtered[source],
             }
             for source in counters.rows
         },

@@ -183,6 +183,13 @@ class Intake:
             self.by_event_time(source, as_batch(name, batches[name]), late, taken)
         return taken
 
+    def rows_of(self, name: str, batch: Batch, clock: Clock) -> SourceRows:
+        """The rows of a batch of the source ``name`` that are on time by ``clock``, in order."""
+        taken = Batches({}, {}, {}, {}, {}, 0)
+        source = self.sources[name]
+        self.by_event_time(source, as_batch(name, batch), self.late_before(source, clock), taken)
+        return taken.rows[name]
+
     def _set_aside(
         self,
         taken: Batches,

@@ -438,6 +438,15 @@ class WholePush:
         return newest
 
     @property
+    def on_time(self) -> dict[str, int]:
+        """Rows of each source that were not set aside."""
+        late, timeless = self.late, self.without_time
+        return {
+            name: count - late.get(name, 0) - timeless.get(name, 0)
+            for name, count in self.seen.items()
+        }
+
+    @property
     def has_rows(self) -> bool:
         """Whether any row is on time."""
         return bool(self._spans)

@@ -243,6 +243,19 @@ class LeafWindow(IndexedRows):
             None,
         )
 
+    def passes(self, source: SourceRows) -> Bools:
+        """Which rows of a push may be in results."""
+        count, columns = len(source), source.columns
+        found = np.ones(count, np.bool_)
+        if self._filter is not None:
+            found = self._filter(lambda c: columns[c.name], count)
+        chosen = np.flatnonzero(found)
+        _, valid = self._encode(columns, chosen, count)
+        if valid is not None:
+            found = np.zeros(count, np.bool_)
+            found[chosen[valid]] = True
+        return found
+
     def _encode(
         self, columns: Mapping[str, pa.Array], chosen: Int64s | None, count: int
     ) -> tuple[list[Int64s], Bools | None]:
