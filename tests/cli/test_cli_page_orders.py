@@ -81,7 +81,7 @@ def test_an_order_goes_to_the_run_and_comes_back_as_a_decision() -> None:
 
 
 def test_a_command_is_checked_before_it_is_sent() -> None:
-    options = argparse.Namespace(ui=True, ui_host="127.0.0.1", ui_port=0)
+    options = argparse.Namespace(ui=True, ui_host="127.0.0.1", ui_port=0, ui_stay=None)
     with opened_page(options, Console(file=io.StringIO())) as page:
         assert page is not None
 

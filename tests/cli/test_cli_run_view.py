@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from penstock.cli.run.progress import Progress
-from penstock.cli.run.view import LineView, LiveView, show_summary, started
+from penstock.cli.run.view import LineView, LiveView, show_summary, started, summary
 from penstock.cli.run.words import count, curve, short, size, span
 from penstock.telemetry import (
     Batch,
@@ -22,7 +23,7 @@ from penstock.telemetry import (
 )
 
 NONE: dict[str, str] = {}
-ABOUT = ("shop", "SELECT A.id FROM A [NOW]", "(A B)", 2, "2 cells: 2", NONE, "parquet", NONE)
+ABOUT = ("shop", "SELECT A.id FROM A [NOW]", "(A B)", 2, "2 cells", NONE, "parquet", NONE)
 START = Start("t", "r", *ABOUT)
 
 
@@ -101,7 +102,7 @@ def test_the_screen(width: int, cells: int) -> None:
     assert "2,400" in shown
     assert "stopping" in shown
     if width > 60:
-        assert ("engine was" in shown) == (cells > 0)
+        assert ("engine came" in shown) == (cells > 0)
     assert ("and 28 cells more" in shown) == (cells == 40)
 
 
@@ -123,7 +124,7 @@ def test_lines_come_once_per_second_and_the_last_always() -> None:
         view.show(progress, events)
     lines = written.getvalue().splitlines()
     assert lines[0] == "shop: started, in 2 cells"
-    assert [line.split()[1] for line in lines if line.startswith("batch")] == ["0", "2"]
+    assert [line.split()[1] for line in lines if line.startswith("batch")] == ["0:", "2:"]
 
 
 def test_summaries() -> None:
@@ -158,3 +159,26 @@ def test_words() -> None:
     assert [span(s) for s in (0.05, 3, 75, 7_320)] == ["50 ms", "3.0 s", "1 min 15 s", "2 h 2 min"]
     assert [count(n, "batch") for n in (1, 2)] == ["1 batch", "2 batches"]
     assert curve([0, 1, 2]) == "▁▅█"
+
+
+def test_every_row_that_was_not_joined_has_a_line() -> None:
+    told = replace(
+        batch(0),
+        dropped={"A": {"late": 4, "unreadable": 2}, "B": {"no event time": 1}},
+        filtered={"A": 30},
+    )
+    cell = replace(told.cells[0], overload={"skipped": 1_500, "lost": {"results": 20.0}})
+    progress = seen(START, replace(told, cells=(cell,)))
+    lines = [f"{label}: {text}" for label, text in summary(progress, 1.0)]
+    assert "late: 4 rows behind the watermark, dropped; A 4" in lines
+    assert "rejected: 2 rows unreadable; A 2" in lines
+    assert "rejected: 1 row without an event time; B 1" in lines
+    assert "filtered: 30 rows that the query's own filters let not pass; A 30" in lines
+    assert "shed: 1,500 probes skipped, about 20 results lost" in lines
+    written = io.StringIO()
+    LineView(Console(file=written, width=200)).show(progress, [progress.recent[0]])
+    (line,) = written.getvalue().splitlines()
+    assert line == (
+        "batch     0:     1,200 rows in  500 ms, 2.40 k rows/s,        80 results, 4 late, "
+        "2 unreadable, 1 no event time, 30 filtered; state 10.5 MB; 80 results in all"
+    )

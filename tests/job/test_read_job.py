@@ -14,6 +14,7 @@ from penstock.errors import OptionError
 from penstock.job import Job, Sink, Source, read_job
 from penstock.job.job import Limits, local_path
 from penstock.job.redaction import forget_secrets
+from penstock.telemetry import AlertRules
 
 SMALL = """
 query = "SELECT A.id FROM A [RANGE 5 SECONDS], B [RANGE 5 SECONDS] WHERE A.x = B.x"
@@ -234,6 +235,48 @@ def test_a_mistake_is_one_line(folder: Path, old: str, new: str, message: str) -
     assert old in SMALL
     found = refused(folder, SMALL.replace(old, new))
     assert found == message.replace("FOLDER", str(folder))
+
+
+def test_relations_that_are_refreshed(folder: Path) -> None:
+    text = SMALL.replace('path = "a"', 'path = "a"\nstatic = true\nrefresh = "10 MINUTES"')
+    assert read(folder, text).refreshed == {"A": 600_000}
+    assert read(folder, text.replace("10 MINUTES", "asked")).refreshed == {"A": "asked"}
+    assert read(folder, SMALL).refreshed == {}
+    wrong = text.replace("static = true\n", "")
+    expected = 'found "10 MINUTES", expected nothing: the source is a stream; is it static?'
+    assert refused(folder, wrong) == f"sources.A.refresh: {expected}"
+    zero = text.replace("10 MINUTES", "0 MINUTES")
+    assert refused(folder, zero).startswith('sources.A.refresh: found "0 MINUTES", expected an in')
+
+
+def test_alerts(folder: Path) -> None:
+    text = (
+        SMALL
+        + """
+[alerts]
+webhook = "https://hooks.example.com/${SECRET}"
+command = "notify --to 'the night shift'"
+late_share = 0.01
+rejected_share = 0.02
+lag = "5 MINUTES"
+no_batch = "1 HOUR"
+"""
+    )
+    rules = read(folder, text, SECRET="x").alerts
+    assert rules == AlertRules(
+        ("notify", "--to", "the night shift"), "https://hooks.example.com/x", 0.01, 0.02, 300, 3600
+    )
+    for old, new, message in (
+        ("late_share = 0.01", "late_share = 1.5", "alerts.late_share: found 1.5, expected a share"),
+        ('lag = "5 MINUTES"', 'lag = "soon"', "alerts.lag: found"),
+        ("the night shift'", "the night shift", "alerts.command: found"),
+        ("https://hooks", "ftp://hooks", "alerts.webhook: found"),
+        ("no_batch", "nobatch", "alerts.nobatch: found an unknown key"),
+    ):
+        assert refused(folder, text.replace("${SECRET}", "x").replace(old, new)).startswith(message)
+    assert refused(folder, SMALL + "[alerts]\nlate_share = 0.1\n").startswith(
+        "alerts.webhook: found nothing, expected a webhook or a command"
+    )
 
 
 def test_a_key_of_before_is_told_to_have_no_effect(folder: Path) -> None:

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from penstock.errors import InputError, PenstockError
 from penstock.telemetry import (
+    Alert,
     Batch,
     CellBatch,
     Event,
     EventLog,
     Failure,
+    Idle,
     Order,
     OverloadChange,
     PlanDecision,
@@ -51,6 +53,8 @@ EVENTS: tuple[Event, ...] = (
     ),
     Order("t", "run 1", "pin", 7, "((A B) C)"),
     OverloadChange("t", "run 1", 0, 1, "short", "defer", "9 probes/s", {"needed": 5.0}),
+    Idle("t", "run 1"),
+    Alert("t", "run 1", "late", "5 % of the rows of A came late", False, "A", 0.05, 0.01),
     Warned("t", "run 1", "silent", "B is far behind", ("B",)),
     Wave("t", "run 1", 0, "suspend", 500, 20.5, 700, {"{A}": 500}),
     Failure("t", "run 1", "out of luck", "a\nlong\nstory"),

@@ -117,6 +117,60 @@ def test_numbers_move(run: Run, page: Page) -> None:
     expect(rate).not_to_have_text(before[1] or "")
 
 
+def test_what_did_not_get_in_and_who_is_silent(run: Run, page: Page) -> None:
+    run.hub.note(synthetic.start(streams={"A": "bids", "B": "auctions", "C": "persons"}))
+    told = synthetic.batch(20) | {
+        "rows": {"bids": 900, "persons": 0},
+        "dropped": {"bids": {"late": 9, "unreadable": 1}},
+        "newest": {"bids": 1_767_268_820_000, "persons": 1_767_268_700_000},
+        "watermark": 1_767_268_695_000,
+        "silent": {"persons": 120.0},
+        "backlog": {"bids": 4_000},
+    }
+    run.hub.note(told)
+    page.goto(run.server.address)
+    bids, persons = (
+        page.locator("#sources-table tbody tr", has_text=name) for name in ("bids", "persons")
+    )
+    expect(bids).to_contain_text("9 (1.0 %)")
+    expect(bids).to_contain_text("1 (0.1 %)")
+    expect(bids).to_contain_text("4.00 k rows")
+    expect(persons).to_contain_text("SILENT since the start")
+    health = page.locator("#health")
+    expect(health).to_contain_text("All state waits for persons: it has sent nothing, 2 min 0 s")
+    expect(health).to_contain_text("2 min 5 s behind the newest row")
+    expect(page.locator('[data-key="{A}"]')).to_contain_text("bids (A)")
+    run.hub.note(synthetic.event("idle", 25))
+    expect(page.locator("#status")).to_have_text("idle")
+    expect(health).to_contain_text("Idle: all input is taken")
+    expect(page.locator("#facts div", has_text="rows now").locator("dd")).to_have_text("0/s")
+
+
+def test_a_failure_stands_above_everything(run: Run, page: Page) -> None:
+    page.goto(run.server.address)
+    expect(page.locator("#failure")).to_be_hidden()
+    run.hub.note(synthetic.event("failure", 21, reason="out of luck", details="a\nlong story"))
+    expect(page.locator("#status")).to_have_text("failed")
+    banner, tiles = page.locator("#failure"), page.locator("#facts")
+    expect(banner).to_contain_text("out of luck")
+    above, below = banner.bounding_box(), tiles.bounding_box()
+    assert above is not None
+    assert below is not None
+    assert above["y"] < below["y"]
+    expect(page.locator("#failure-details")).to_be_hidden()
+    page.locator("#failure-more summary").click()
+    expect(page.locator("#failure-details")).to_contain_text("long story")
+    expect(tiles).to_contain_text("rows at the end")
+
+
+def test_a_relation_is_read_again_by_a_button(run: Run, page: Page) -> None:
+    run.hub.note(synthetic.start(accepts=["refresh"], refreshes=["prices"]))
+    page.goto(run.server.address)
+    page.get_by_role("button", name="Read prices again").click()
+    expect(page.locator("#refresh-answer")).to_contain_text("sent")
+    assert run.sent == [{"command": "refresh", "source": "prices"}]
+
+
 def test_a_migration_appears_with_its_reasons(run: Run, page: Page) -> None:
     page.goto(run.server.address)
     expect(page.locator("#plans li")).to_have_count(1)

@@ -99,14 +99,14 @@ def test_a_change_that_a_batch_shows_before_its_decision_is_one_change() -> None
 def test_every_event_that_a_run_writes_has_a_title_of_its_own() -> None:
     actions = {
         "decision": get_args(Action),
-        "order": ("pin", "undo", "unpin"),
+        "order": ("pin", "undo", "unpin", "refresh"),
         "overload": ("short", "recovered"),
         "wave": get_args(WaveKind),
     }
     titles = [
         decision(0, 0.0, synthetic.event(kind, 1, order=did, action=did))["title"]
         for kind in KINDS
-        if kind != "batch"
+        if kind not in ("batch", "idle")
         for did in actions.get(kind, ("",))
     ]
     assert len(set(titles)) == len(titles)
@@ -132,6 +132,50 @@ def test_cells_that_are_short_of_cpu_are_summed_up() -> None:
     assert (now["cells"], now["short"], now["policy"]) == (4, 2, "shed")
     assert now["allowed"] / now["needed"] == 0.5
     assert (now["lost"], now["error"], now["owed"]) == (400, 40, 0)
+
+
+def test_sources_with_what_did_not_get_in() -> None:
+    model = RunModel()
+    model.note(synthetic.start())
+    first = synthetic.batch(1) | {
+        "rows": {"A": 10, "B": 5},
+        "dropped": {"A": {"late": 3, "unreadable": 1}},
+        "filtered": {"A": 2},
+        "newest": {"A": 9_000, "B": 4_000},
+        "watermark": 4_000,
+        "silent": {"B": 5.0},
+        "backlog": {"A": 70},
+    }
+    second = synthetic.batch(2) | {"rows": {"A": 10, "B": 0}, "dropped": {"A": {"late": 1}}}
+    model.note(first)
+    assert model.told(Seen())[0]["watermark"] == 4_000
+    model.note(second)
+    message, _ = model.told(Seen())
+    a, b = message["sources"]
+    assert (a["name"], a["rows"], a["dropped"]) == ("A", 20, {"late": 4, "unreadable": 1})
+    assert (a["filtered"], a["newest"], a["backlog"]) == (2, 9_000, None)
+    assert b["last"] < a["last"]  # Nothing came of it since.
+    assert (b["silent"], message["watermark"]) == (None, None)
+
+
+def test_an_idle_run_has_no_rates_and_a_failed_one_its_reason() -> None:
+    model = RunModel()
+    model.note(synthetic.start())
+    model.note(synthetic.batch(1))
+    assert sum(model.told(Seen())[0]["rates"].values()) > 0
+    model.note(synthetic.event("idle", 3))
+    message, _ = model.told(Seen())
+    assert message["status"] == "idle"
+    assert sum(message["rates"].values()) == message["result_rate"] == 0
+    assert not [each for each in message["decisions"] if each["kind"] == "idle"]
+    model.note(synthetic.batch(4))
+    assert model.told(Seen())[0]["status"] == "running"
+    model.note(synthetic.event("failure", 5, reason="out of luck", details="a\nstory"))
+    message, _ = model.told(Seen())
+    assert message["status"] == "failed"
+    assert message["failure"]["reason"] == "out of luck"
+    model.note(synthetic.start())
+    assert model.told(Seen())[0]["failure"] == {}
 
 
 def test_rates_are_over_the_last_batches() -> None:

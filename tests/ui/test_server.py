@@ -65,6 +65,57 @@ def first_message(server: PageServer) -> dict[str, Any]:
     raise AssertionError("the stream ended")
 
 
+def test_numbers_for_prometheus(server: PageServer, hub: Hub) -> None:
+    hub.note(
+        synthetic.batch(2)
+        | {
+            "dropped": {"A": {"late": 3, "no event time": 2}},
+            "filtered": {"A": 7},
+            "watermark": 1_700_000_000_500,
+            "silent": {"B": 90.0},
+            "backlog": {"A": 12},
+        }
+    )
+    answer, text = ask(server, "/metrics")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    lines = text.splitlines()
+    for wanted in (
+        'penstock_run_info{job="synthetic",run="r"} 1',
+        'penstock_status{status="running"} 1',
+        'penstock_status{status="failed"} 0',
+        'penstock_dropped_rows_total{source="A",reason="no event time"} 2',
+        'penstock_filtered_rows_total{source="A"} 7',
+        'penstock_silent_seconds{source="B"} 90',
+        'penstock_backlog_rows{source="A"} 12',
+        "penstock_watermark_seconds 1700000000.5",
+        "penstock_batches_total 2",
+    ):
+        assert wanted in lines
+    names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+    assert all("e" not in line.rpartition(" ")[2] for line in lines if line[0] != "#")
+
+
+def test_a_token_of_ones_own(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_UI_TOKEN", "long enough to be one")
+    with PageServer(hub, port=0) as server:
+        assert server.has_token("long enough to be one")
+    monkeypatch.setenv("PENSTOCK_UI_TOKEN", "short")
+    with pytest.raises(OptionError, match="16 or more"):
+        PageServer(hub, port=0)
+
+
+def test_a_relation_is_asked_for(server: PageServer, hub: Hub, sent: list[Command]) -> None:
+    hub.note(synthetic.start(accepts=["pin", "refresh"], refreshes=["prices"]))
+    token = {"X-Penstock-Token": server.token}
+    answer, _ = ask(server, "/command", {"command": "refresh", "source": "prices"}, **token)
+    assert answer.status == 200
+    answer, text = ask(server, "/command", {"command": "refresh"}, **token)
+    assert (answer.status, text) == (400, "refresh needs the name of a static relation\n")
+    assert sent == [{"command": "refresh", "source": "prices"}]
+
+
 @pytest.mark.parametrize("path", ["/", "/page.js", "/page.css", "/export"])
 def test_pages_come_with_a_policy(server: PageServer, path: str) -> None:
     answer, text = ask(server, path)

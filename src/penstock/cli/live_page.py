@@ -34,13 +34,27 @@ def add_page_options(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="let others look: listen on this address (default: %(default)s, this machine alone)",
     )
+    parser.add_argument(
+        "--ui-stay",
+        type=float,
+        metavar="SECONDS",
+        help="how long the page stays when the run has ended or failed (default: until Ctrl-C)",
+    )
 
 
 class LivePage:
     """What a run tells its page, and what the page tells the run."""
 
-    def __init__(self, hub: Hub, server: PageServer, commands: queue.Queue[Command]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        server: PageServer,
+        commands: queue.Queue[Command],
+        stays: float | None = None,
+    ) -> None:
+        """``stays`` is how many seconds the page stays after the run; None: until Ctrl-C."""
         self.server = server
+        self.stays = stays
         self._hub = hub
         self._commands = commands
         self.check: Callable[[Command], object] | None = None
@@ -68,9 +82,12 @@ class LivePage:
         return found
 
     def stay(self, console: Console) -> None:
-        """Keep the page there until Ctrl-C."""
-        console.print(f"the page stays: {self.server.address}  (Ctrl-C ends it)", soft_wrap=True)
-        wait_for_ctrl_c()
+        """Keep the page there until Ctrl-C, or as long as was said."""
+        if self.stays == 0:
+            return
+        until = "Ctrl-C ends it" if self.stays is None else f"for {self.stays:g} s, or until Ctrl-C"
+        console.print(f"the page stays: {self.server.address}  ({until})", soft_wrap=True)
+        wait_for_ctrl_c(self.stays)
 
 
 @contextmanager
@@ -102,12 +119,13 @@ def opened_page(options: argparse.Namespace, console: Console) -> Iterator[LiveP
     hub = Hub(send)
     with PageServer(hub, options.ui_host, options.ui_port) as server:
         console.print(f"page: {server.address}", soft_wrap=True, highlight=False)
-        page = LivePage(hub, server, commands)
+        page = LivePage(hub, server, commands, options.ui_stay)
         yield page
 
 
-def wait_for_ctrl_c() -> None:
+def wait_for_ctrl_c(seconds: float | None = None) -> None:
+    """Wait for Ctrl-C, at most so many ``seconds``."""
     try:
-        threading.Event().wait()
+        threading.Event().wait(seconds)
     except KeyboardInterrupt:
         return

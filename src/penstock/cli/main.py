@@ -21,6 +21,7 @@ from penstock.cli import (
     explain,
     fuzz,
     init,
+    refresh,
     ui,
     warm_up,
 )
@@ -67,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
         init,
         run,
         ui,
+        refresh,
         explain,
         doctor,
         bench,

@@ -11,9 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from penstock.telemetry.alerts import AlertRules
+
 Trigger: TypeAlias = int | Literal["available-now"]
 """Milliseconds from the start of one micro-batch to the next (0: without a pause), or: take all
 that is there, and end."""
+
+Refresh: TypeAlias = int | Literal["asked"]
+"""Milliseconds from one time that a static relation is read to the next, or: when asked to."""
 
 Lane: TypeAlias = Literal["source", "dataframes"]
 LANES: tuple[Lane, ...] = get_args(Lane)
@@ -37,6 +42,8 @@ class Source:
     event_time: str | None = None
     """The column, where it is not that of the job."""
     watermark: int | None = None
+    refresh: Refresh | None = None
+    """How often a static relation is read again; None: never."""
     rate: float | None = None
     """Expected rows per second, for the placement on cells."""
 
@@ -94,9 +101,16 @@ class Job:
     """Where late rows go, if anywhere."""
     rejected: Sink | None = None
     """Where rows go that could not be read or have no event time, if anywhere."""
+    alerts: AlertRules | None = None
+    """Who is told of what goes wrong, if anybody is."""
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Settings of Spark, by full name. Like options, they may be secret, and are not printed."""
     file: Path | None = None
+
+    @property
+    def refreshed(self) -> dict[str, Refresh]:
+        """Static relations that are read again while the job runs, and how often."""
+        return {n: s.refresh for n, s in self.sources.items() if s.refresh is not None}
 
     @property
     def event_log(self) -> Path | None:

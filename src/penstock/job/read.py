@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import shlex
 import tomllib
 import warnings
 from collections.abc import Mapping
@@ -15,10 +16,22 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from penstock.errors import OptionError
-from penstock.job.job import LANES, NO_FOLDER, Job, Lane, Limits, Sink, Source, Trigger, local_path
+from penstock.job.job import (
+    LANES,
+    NO_FOLDER,
+    Job,
+    Lane,
+    Limits,
+    Refresh,
+    Sink,
+    Source,
+    Trigger,
+    local_path,
+)
 from penstock.job.mistake import did_you_mean, mistake
 from penstock.job.spark_options import FILE_FORMATS, OPTIONS, READABLE, WRITABLE
 from penstock.job.table import Table
+from penstock.telemetry.alerts import AlertRules
 
 
 def read_job(file: str | os.PathLike[str], environment: Mapping[str, str] | None = None) -> Job:
@@ -72,6 +85,7 @@ def job_of(
         idle=top.duration("idle"),
         late=_side_sink(top, "late", folder),
         rejected=_side_sink(top, "rejected", folder),
+        alerts=_alerts(top.table("alerts")),
         spark={
             name if name.startswith("spark.") else f"spark.{name}": value
             for name, value in top.settings("spark").items()
@@ -116,6 +130,7 @@ def _source(table: Table, name: str, folder: Path) -> Source:
         static=static,
         event_time=table.text("event_time", "the name of a column"),
         watermark=table.duration("watermark"),
+        refresh=_refresh(table, static),
         rate=table.number("rate", "rows per second, more than 0"),
     )
     table.end()
@@ -132,6 +147,21 @@ def _source(table: Table, name: str, folder: Path) -> Source:
     if kind in FILE_FORMATS and source.path is not None:
         _check_there(table.where("path"), source.path)
     return source
+
+
+def _refresh(table: Table, static: bool) -> Refresh | None:
+    expected = 'an interval such as "10 MINUTES", or "asked"'
+    value = table.text("refresh", expected)
+    if value is None:
+        return None
+    if not static:
+        raise table.wrong("refresh", value, "nothing: the source is a stream", "is it static?")
+    if value.strip().lower() == "asked":
+        return "asked"
+    interval = table.milliseconds("refresh", value)
+    if interval == 0:
+        raise table.wrong("refresh", value, expected)
+    return interval
 
 
 def _sink(table: Table, folder: Path) -> Sink:
@@ -233,6 +263,40 @@ def _limits(table: Table | None) -> Limits | None:
     )
     table.end()
     return None if limits == Limits() else limits
+
+
+def _alerts(table: Table | None) -> AlertRules | None:
+    if table is None:
+        return None
+    command = table.text("command", 'a program, such as "/usr/local/bin/page-me --urgent"')
+    webhook = table.text("webhook", "an address, such as https://hooks.example.com/penstock")
+    if webhook is not None and not webhook.startswith(("https://", "http://")):
+        raise table.wrong("webhook", webhook, "an address that begins with https:// or http://")
+    if command is None and webhook is None:
+        raise table.missing("webhook", "a webhook or a command: somebody has to be told")
+    try:
+        words = tuple(shlex.split(command or ""))
+    except ValueError as error:
+        raise table.wrong("command", command, "a program with arguments", str(error)) from None
+    lag, no_batch = table.duration("lag"), table.duration("no_batch")
+    rules = AlertRules(
+        command=words,
+        webhook=webhook,
+        late=_share(table, "late_share"),
+        rejected=_share(table, "rejected_share"),
+        lag=None if lag is None else lag / 1000,
+        no_batch=None if no_batch is None else no_batch / 1000,
+    )
+    table.end()
+    return rules
+
+
+def _share(table: Table, key: str) -> float | None:
+    expected = "a share of the rows of a source, more than 0 and less than 1, such as 0.01"
+    value = table.number(key, expected)
+    if value is not None and value >= 1:
+        raise table.wrong(key, value, expected)
+    return value
 
 
 def _address(path: str, folder: Path) -> str:

@@ -1,12 +1,15 @@
 """What a running job tells: events as values, and the log that keeps them."""
 
+from penstock.telemetry.alerts import AlertRules, Alerts
 from penstock.telemetry.batch_news import BatchNews
 from penstock.telemetry.event_log import EventLog, read_events
 from penstock.telemetry.events import (
+    Alert,
     Batch,
     CellBatch,
     Event,
     Failure,
+    Idle,
     Order,
     OverloadChange,
     PlanDecision,
@@ -20,6 +23,9 @@ from penstock.telemetry.follow import EventFollower
 from penstock.telemetry.operator_batch import OperatorBatch
 
 __all__ = [
+    "Alert",
+    "AlertRules",
+    "Alerts",
     "Batch",
     "BatchNews",
     "CellBatch",
@@ -27,6 +33,7 @@ __all__ = [
     "EventFollower",
     "EventLog",
     "Failure",
+    "Idle",
     "OperatorBatch",
     "Order",
     "OverloadChange",

@@ -41,11 +41,15 @@ class Start:
     limits: Mapping[str, float] = field(default_factory=dict)
     """What it may use: ``cpu`` (share of a core), ``memory`` (bytes), ``probes`` per second."""
     accepts: tuple[str, ...] = ()
-    """The commands that the run takes from a page: ``pin``, ``undo``, ``unpin``."""
+    """The commands that the run takes from a page: ``pin``, ``undo``, ``unpin``, ``refresh``."""
     takes_none: str = ""
     """Why it takes none."""
     lane: str = ""
     """Who reads the sources, and why, for people."""
+    streams: Mapping[str, str] = field(default_factory=dict)
+    """The source of each alias in plans."""
+    refreshes: tuple[str, ...] = ()
+    """Static relations that can be read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,22 @@ class Batch:
     silent: Mapping[str, float] = field(default_factory=dict)
     """Streams that all state waits for though others have moved on by several windows: seconds of
     event time behind the newest."""
+    refreshed: Mapping[str, int] = field(default_factory=dict)
+    """Static relations that have other rows from this batch on, with the number of the version."""
+    watermark: int | None = None
+    """No older row is waited for: event time in milliseconds since 1970; None if there is none."""
+    newest: Mapping[str, int] = field(default_factory=dict)
+    """The newest event time of each source, in milliseconds since 1970."""
+    backlog: Mapping[str, int] = field(default_factory=dict)
+    """Rows that a source has and no batch has taken yet, of sources that tell it (Kafka)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """All input is taken; the next micro-batch comes with the next rows."""
+
+    at: str
+    run: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +146,39 @@ class Warned:
 
 
 @dataclass(frozen=True, slots=True)
+class Alert:
+    """Something that a person wants to be told of, by the job's ``[alerts]``, begins or is over."""
+
+    at: str
+    run: str
+    alert: str
+    """``failed``, ``late``, ``lag``, ``silent``, ``short`` or ``rejected``."""
+    text: str
+    """What it is, in a sentence."""
+    is_over: bool = False
+    source: str = ""
+    """The source that it is about, if it is about one."""
+    value: float | None = None
+    """What was measured: a share of rows, or seconds."""
+    limit: float | None = None
+    """What was allowed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
-    """Somebody wants something of the plan; the cells take it up with their next micro-batch."""
+    """Somebody wants something of the plan, and the cells take it up with their next micro-batch;
+    or wants a static relation to be read again."""
 
     at: str
     run: str
     order: str
-    """``pin``, ``undo`` or ``unpin``."""
+    """``pin``, ``undo`` or ``unpin``; or ``refresh``, which is about a static relation."""
     number: int = 0
     """Orders have growing numbers; 0 if it was refused."""
     plan: str = ""
     """The plan to pin."""
+    source: str = ""
+    """The static relation to read again."""
     refused: str = ""
     """Why nobody will obey it."""
 
@@ -227,14 +269,27 @@ class Failure:
 
 
 Event: TypeAlias = (
-    Start | Restart | Batch | Warned | Order | PlanDecision | OverloadChange | Wave | Stop | Failure
+    Start
+    | Restart
+    | Batch
+    | Idle
+    | Warned
+    | Alert
+    | Order
+    | PlanDecision
+    | OverloadChange
+    | Wave
+    | Stop
+    | Failure
 )
 
 KINDS: dict[str, type[Event]] = {
     "start": Start,
     "restart": Restart,
     "batch": Batch,
+    "idle": Idle,
     "warning": Warned,
+    "alert": Alert,
     "order": Order,
     "decision": PlanDecision,
     "overload": OverloadChange,
@@ -264,7 +319,7 @@ def from_json(line: str) -> Event | None:
     if kind is Batch:
         for name, inside in (("cells", CellBatch), ("operators", OperatorBatch)):
             values[name] = tuple(_known(inside, each) for each in values.get(name, ()))
-    for name in ("accepts", "exceeded", "sources"):
+    for name in ("accepts", "exceeded", "sources", "refreshes"):
         if name in kind.__dataclass_fields__ and isinstance(values.get(name), list):
             values[name] = tuple(values[name])
     event: Event = _known(kind, values)

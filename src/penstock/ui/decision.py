@@ -26,6 +26,9 @@ _TITLES = {
     "stop": "stopped",
     "failure": "failed",
     "warning": "worth a look",
+    "alert begins": "alert begins",
+    "alert over": "alert over",
+    "order refresh": "refresh ordered",
     "order pin": "pin ordered",
     "order undo": "undo ordered",
     "order unpin": "unpin ordered",
@@ -44,7 +47,15 @@ _TITLES = {
     "wave resume": "resume wave",
 }
 """By the event and what it did."""
-_BAD = ("failure", "warning", "order refused", "decision refuse", "decision fail", "overload short")
+_BAD = (
+    "failure",
+    "warning",
+    "alert begins",
+    "order refused",
+    "decision refuse",
+    "decision fail",
+    "overload short",
+)
 _MINOR = ("decision keep", "wave suspend", "wave resume")
 _SAME = ("event", "batch", "action", "before", "plan")
 _PLAN_KEYS = ("plan", "after", "to", "new_plan")
@@ -75,6 +86,8 @@ def title_key(event: Mapping[str, Any]) -> str:
     kind = event["event"]
     if kind == "order":
         did = "refused" if event.get("refused") else event.get("order")
+    elif kind == "alert":
+        did = "over" if event.get("is_over") else "begins"
     else:
         did = event.get("action")
     return f"{kind} {did}"[:60] if isinstance(did, str) else str(kind)[:60]

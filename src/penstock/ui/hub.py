@@ -14,7 +14,8 @@ from typing import Any
 from penstock.ui.model import RunModel, Seen
 
 Command = dict[str, str]
-"""``{"command": "pin", "plan": "((A B) C)"}``, or ``undo`` or ``unpin`` with no plan."""
+"""``{"command": "pin", "plan": "((A B) C)"}``, ``undo`` or ``unpin`` with no plan, or
+``{"command": "refresh", "source": "prices"}``."""
 
 _FOLLOWS_A_LOG = (
     "This page follows an event log. Pin and undo are on the page of the run itself, which it "
@@ -25,7 +26,12 @@ _FOLLOWS_A_LOG = (
 class Hub:
     """``send`` hands a command on to the run; None: the run takes none."""
 
-    def __init__(self, send: Callable[[Command], None] | None = None) -> None:
+    def __init__(
+        self,
+        send: Callable[[Command], None] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
         self._model = RunModel()
         self._bell = threading.Condition()
         self._version = 0
@@ -54,6 +60,7 @@ class Hub:
         """What a page must know that has read up to ``seen``."""
         with self._bell:
             message, now = self._model.told(seen)
+            message["now"] = round(self._clock(), 3)
             message["accepts"] = self._accepted()
             message["takes_none"] = "" if message["accepts"] else self._why_none()
             return message, now

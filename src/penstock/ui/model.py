@@ -23,6 +23,7 @@ from penstock.ui.number import is_number, number
 from penstock.ui.plan_tree import plan_change, plan_trees
 from penstock.ui.series import Mark, Series
 from penstock.ui.shortage import is_short, shortage
+from penstock.ui.source_view import SourceView
 
 DECISIONS = 400
 PLANS = 100
@@ -75,6 +76,10 @@ class RunModel:
     )
     latest: dict[str, Any] = field(default_factory=dict)
     overload: dict[str, Any] = field(default_factory=dict)
+    failure: dict[str, Any] = field(default_factory=dict)
+    """What ended the run, if it has failed."""
+    watermark: float | None = None
+    """No older row is waited for: milliseconds since 1970."""
     sample: dict[str, Any] = field(default_factory=lambda: {"columns": [], "rows": []})
 
     def __post_init__(self) -> None:
@@ -93,6 +98,7 @@ class RunModel:
             }
         )
         self.cells = CellView()
+        self.sources = SourceView()
         self.decisions: deque[dict[str, Any]] = deque(maxlen=DECISIONS)
         self.plans: deque[dict[str, Any]] = deque(maxlen=PLANS)
         self._recent: deque[_Moment] = deque(maxlen=_RECENT)
@@ -118,10 +124,15 @@ class RunModel:
             return
         if kind in ("start", "restart"):
             self._note_start(at, event)
+        elif kind == "idle":
+            self.status = "idle"
+            return
         elif kind == "stop":
             self.status = "stopped"
         elif kind == "failure":
             self.status = "failed"
+            told = {name: bounded(event.get(name)) for name in ("reason", "details")}
+            self.failure = {"at": round(at, 3), **told}
         self._mark(at, event)
 
     def note_sample(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -156,6 +167,7 @@ class RunModel:
         self._recent.clear()
         self.cells.clear()
         self.overload = {}
+        self.failure = {}
         self._end = None
         plan = str(event.get("plan", ""))
         # After a restart cells go on with the plans that they had, which their first batch tells.
@@ -188,6 +200,9 @@ class RunModel:
         self.latest = {"batch": number(event.get("batch")), **numbers}
         self.latest["stored_bytes"] = number(event.get("stored_bytes"))
         self._recent.append(_Moment(span, rows, numbers["results"], operators))
+        self.sources.note(end, event)
+        mark = event.get("watermark")
+        self.watermark = number(mark) if is_number(mark) else None
         self.cells.note(cells)
         self.overload = shortage(cells)
         self.status = "running"
@@ -229,6 +244,10 @@ class RunModel:
             "totals": self.totals,
             "latest": self.latest,
             "overload": self.overload,
+            "failure": self.failure,
+            "watermark": self.watermark,
+            "last_batch": None if self._end is None else round(self._end, 3),
+            "sources": self.sources.view(self._rates()),
             "rates": self._rates(),
             "result_rate": self._per_second(moment.results for moment in self._recent),
             "trees": self._trees(),
@@ -249,7 +268,10 @@ class RunModel:
         }
 
     def _per_second(self, counts: Iterable[float]) -> float:
-        """What was counted in the last micro-batches, per second of them."""
+        """What was counted in the last micro-batches, per second of them; nothing comes while the
+        run is idle."""
+        if self.status == "idle":
+            return 0.0
         spans = sum(moment.span for moment in self._recent)
         return sum(counts) / spans if spans > 0 else 0.0
 

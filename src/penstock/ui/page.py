@@ -16,7 +16,17 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-SCRIPTS = ("element", "numbers", "plan_picture", "time_line", "marks", "cells", "plans", "page")
+SCRIPTS = (
+    "element",
+    "numbers",
+    "plan_picture",
+    "time_line",
+    "marks",
+    "cells",
+    "sources",
+    "plans",
+    "page",
+)
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

@@ -4,6 +4,7 @@
 ``/``          the page, ``page.js`` and ``page.css``
 ``/stream``    server-sent events: everything first, then what changed, at most four times a second
 ``/export``    the page as one file that needs nothing else
+``/metrics``   numbers of the run for Prometheus
 ``/command``   POST with the token: pin a plan, undo the last change
 =============  ==================================================================================
 
@@ -25,6 +26,7 @@ import hmac
 import io
 import ipaddress
 import json
+import os
 import secrets
 import socket
 import threading
@@ -42,8 +44,13 @@ from penstock.ui.connections import STREAMS, Connections, Rank
 from penstock.ui.hub import Command, Hub
 from penstock.ui.model import Seen
 from penstock.ui.page import POLICY, exported_page, json_in_markup, live_page, script, style
+from penstock.ui.prometheus import KIND, prometheus_text
 
 PORT = 4747
+TOKEN = "PENSTOCK_UI_TOKEN"
+"""The variable with a token of the user's own, for what reads a page again and again."""
+_SHORTEST_TOKEN = 16
+"""Characters of a token: fewer could be tried one after another."""
 _TRIED = 20
 _PAUSE = 0.25
 """Seconds between two messages to a page."""
@@ -70,7 +77,11 @@ class PageServer:
 
     def __init__(self, hub: Hub, host: str = "127.0.0.1", port: int | None = None) -> None:
         self.hub = hub
-        self.token = secrets.token_urlsafe(18)
+        self.token = os.environ.get(TOKEN) or secrets.token_urlsafe(18)
+        if len(self.token) < _SHORTEST_TOKEN:
+            raise OptionError(
+                f"{TOKEN} has {len(self.token)} characters; expected {_SHORTEST_TOKEN} or more"
+            )
         self._host = host
         self._server = _listening(host, port)
         self._server.penstock = self
@@ -191,7 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_ours():
             return
         path, _, given = self.path.partition("?")
-        if path in ("/stream", "/export") and not self._may_look(given):
+        if path in ("/stream", "/export", "/metrics") and not self._may_look(given):
             return
         if path == "/":
             self._answer(HTTPStatus.OK, "text/html; charset=utf-8", live_page())
@@ -207,6 +218,9 @@ class _Handler(BaseHTTPRequestHandler):
                 exported_page(message),
                 {"Content-Disposition": 'attachment; filename="penstock.html"'},
             )
+        elif path == "/metrics":
+            message, _ = self.server.penstock.hub.told(Seen())
+            self._answer(HTTPStatus.OK, KIND, prometheus_text(message))
         elif path == "/stream":
             self._stream()
         else:
@@ -347,6 +361,11 @@ def _command(body: bytes, accepted: list[str]) -> Command:
     if name not in accepted:
         known = ", ".join(accepted) or "none"
         raise OptionError(f"this run does not take the command {name!r}; it takes: {known}")
+    if name == "refresh":
+        source = given.get("source")
+        if not isinstance(source, str):
+            raise OptionError("refresh needs the name of a static relation")
+        return {"command": name, "source": source}
     if name != "pin":
         return {"command": name}
     plan = given.get("plan")

@@ -15,7 +15,7 @@ from rich.console import Console
 from penstock.cli.run.progress import Progress
 from penstock.cli.run.spark_start import SparkLog, started_spark
 from penstock.cli.run.view import Extra, LineView, LiveView, View, show_summary
-from penstock.telemetry import Event, Failure
+from penstock.telemetry import Alert, Event, Failure
 
 if TYPE_CHECKING:
     from penstock.cli.live_page import LivePage
@@ -44,7 +44,7 @@ def run_job(
 ) -> int:
     """Run ``job`` until it ends; the exit code. ``tick`` is called a few times a second.
 
-    ``page`` shows the run, with the latest of ``results``, and stays until Ctrl-C.
+    ``page`` shows the run, with the latest of ``results``, and stays behind it, also if it fails.
     """
     console = console or Console(highlight=False)
     is_live = console.is_terminal and not plain and spark_log is None
@@ -55,18 +55,39 @@ def run_job(
         progress = Progress()
         view: View = LiveView(console, extra) if is_live else LineView(console)
         began = time.monotonic()
-        with JobRun(prepare(job, spark)) as run, _asked_to_stop(run, view) as asked, view:
+        with (
+            _alerting(job, view) as alert,
+            JobRun(prepare(job, spark)) as run,
+            _asked_to_stop(run, view) as asked,
+            view,
+        ):
             if page is not None:
                 page.check = run.check_order
-            _watch(run, view, progress, _Shown(page, results), tick)
+            _watch(run, view, progress, _Shown(page, results, alert), tick)
         seconds = time.monotonic() - began
         more = _how_to_go_on(job, progress, asked)
         show_summary(console, progress, seconds, is_live, ("events", _log_of(run)), *more)
+        code = 128 + asked[0] if asked else 0
         if isinstance(progress.end, Failure):
-            return _told_failure(run, log)
+            code = _told_failure(run, log)
     if page is not None and not asked:
         page.stay(console)
-    return 128 + asked[0] if asked else 0
+    return code
+
+
+@contextmanager
+def _alerting(job: Job, view: View) -> Iterator[Callable[[Alert], None] | None]:
+    """What sends alerts on, if the job has somebody to tell; the last ones are waited for."""
+    if job.alerts is None:
+        yield None
+        return
+    from penstock.cli.run.alert_sender import AlertSender
+
+    sender = AlertSender(job.alerts, job.name, view.say)
+    try:
+        yield sender.send
+    finally:
+        sender.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +96,17 @@ class _Shown:
 
     page: LivePage | None
     results: LatestResults | None
+    alert: Callable[[Alert], None] | None = None
 
     def commands(self) -> list[Command]:
         """What the page has asked for since the last call."""
         return [] if self.page is None else self.page.commands()
 
     def show(self, events: list[Event]) -> None:
+        if self.alert is not None:
+            for event in events:
+                if isinstance(event, Alert):
+                    self.alert(event)
         if self.page is None or not events:
             return
         self.page.show(events)

@@ -21,12 +21,30 @@ from rich.text import Text
 from penstock.cli.run.progress import Progress
 from penstock.cli.run.shortage import shortage
 from penstock.cli.run.words import count, curve, short, size, span
-from penstock.telemetry import Batch, Event, Failure, Order, PlanDecision, Restart, Start, Warned
+from penstock.telemetry import (
+    Alert,
+    Batch,
+    Event,
+    Failure,
+    Order,
+    PlanDecision,
+    Restart,
+    Start,
+    Warned,
+)
 
 _WIDEST = 110
 _ACCENT = "cyan"
 _MOST_CELLS = 12
 _LINES_EVERY = 1.0
+
+ORIGINS = {
+    "new": "the start",
+    "live": "memory",
+    "replayed": "memory, caught up",
+    "restored": "the checkpoint",
+}
+"""Where the engine of a cell came from, in words."""
 
 Extra = Callable[[], RenderableType | None]
 
@@ -70,6 +88,8 @@ class LineView:
                     self.say(event.lane)
             elif isinstance(event, Warned):
                 self.say(f"warning: {event.text}")
+            elif isinstance(event, Alert):
+                self.say(f"alert{' is over' if event.is_over else ''}: {event.text}")
             elif isinstance(event, Order):
                 self.say(ordered(event))
             elif isinstance(event, PlanDecision):
@@ -79,7 +99,7 @@ class LineView:
                 self._pending = event
         is_over = progress.end is not None
         if self._pending is not None and (self._clock() >= self._next or is_over):
-            self.say(_line(self._pending, progress))
+            self.say(_line(self._pending, progress.results))
             self._pending = None
             self._next = self._clock() + _LINES_EVERY
 
@@ -165,7 +185,7 @@ class LiveView:
     def _sources(self, progress: Progress) -> RenderableType:
         table = Table(box=None, expand=True, pad_edge=False)
         table.add_column("source", style="bold", no_wrap=True)
-        for heading in ("rows", "per second", "last batch", "late", "rejected"):
+        for heading in ("rows", "per second", "last batch", "late", "rejected", "filtered"):
             table.add_column(heading, justify="right", no_wrap=True)
         latest = progress.latest
         for name in latest.rows if latest else ():
@@ -178,6 +198,7 @@ class LiveView:
                 f"{latest.rows[name]:,}" if latest else "",
                 Text(f"{late:,}", style="yellow" if late else "dim"),
                 Text(f"{rejected:,}", style="yellow" if rejected else "dim"),
+                Text(f"{progress.filtered[name]:,}", style="dim"),
             )
         if latest is None:
             return self._panel("sources", Text("waiting for the first micro-batch", style="dim"))
@@ -194,7 +215,10 @@ class LiveView:
     def _cells(self, progress: Progress) -> RenderableType:
         table = Table(box=None, expand=True, pad_edge=False)
         table.add_column("cell", style="bold", justify="right")
-        headings = ("rows", "results", "late", "state", "stored", "engine", "in all", "engine was")
+        headings = (
+            *("rows", "results", "late", "state", "stored", "engine", "whole cell"),
+            "engine came from",
+        )
         for heading in headings:
             table.add_column(heading, justify="right", no_wrap=True)
         for cell in progress.cells[:_MOST_CELLS]:
@@ -207,7 +231,7 @@ class LiveView:
                 size(cell.stored_bytes),
                 span(cell.engine_seconds),
                 span(cell.total_seconds),
-                cell.origin,
+                ORIGINS.get(cell.origin, cell.origin),
             )
         more = len(progress.cells) - _MOST_CELLS
         rest = [Text(f"and {count(more, 'cell')} more", style="dim")] if more > 0 else []
@@ -228,7 +252,7 @@ def decided(event: PlanDecision) -> str:
 
 def ordered(event: Order) -> str:
     """What somebody wants of the plan in one line."""
-    what = f"ordered: {event.order} {event.plan}".rstrip()
+    what = f"ordered: {event.order} {event.plan or event.source}".rstrip()
     return f"{what}: refused: {event.refused}" if event.refused else what
 
 
@@ -251,6 +275,7 @@ def summary(progress: Progress, seconds: float) -> list[tuple[str, str]]:
         ),
         ("results", f"{progress.results:,}"),
         *dropped_lines(progress),
+        *shed_line(progress),
     ]
     if latest is not None:
         usual = progress.busy / progress.batches
@@ -293,6 +318,16 @@ def dropped_lines(progress: Progress) -> list[tuple[str, str]]:
     return lines
 
 
+def shed_line(progress: Progress) -> list[tuple[str, str]]:
+    """Probes that were skipped for want of CPU, in all cells since they began, if there are any."""
+    told = [cell.overload for cell in progress.cells if cell.overload.get("skipped")]
+    skipped = sum(each["skipped"] for each in told)
+    lost = sum(each["lost"]["results"] for each in told)
+    if not skipped:
+        return []
+    return [("shed", f"{count(skipped, 'probe')} skipped, about {short(lost)} results lost")]
+
+
 def _by_source(total: int, what: str, sources: Mapping[str, int]) -> str:
     each = ", ".join(f"{source} {number:,}" for source, number in sources.items() if number)
     return f"{count(total, 'row')} {what}{f'; {each}' if each else ''}"
@@ -315,17 +350,23 @@ def show_summary(
     console.print(Panel(table, title=title, title_align="left", border_style=_ACCENT, width=width))
 
 
-def _rejected(progress: Progress) -> str:
-    """Rows so far that could not be read or have no event time; empty if there are none."""
-    number = sum(n for reason, n in reasons_of(progress).items() if reason != "late")
-    return f"{number:>6,} rejected  " if number else ""
-
-
-def _line(batch: Batch, progress: Progress) -> str:
-    running_short = shortage(cell.overload for cell in batch.cells)
-    return (
-        f"batch {batch.batch:>5}  {sum(batch.rows.values()):>9,} rows  "
-        f"{short(progress.rate()):>6}/s  {progress.results:>11,} results  "
-        f"{sum(progress.late.values()):>6,} late  {_rejected(progress)}{span(batch.seconds):>8}  "
-        f"state {size(batch.state_bytes)}" + (f"  SHORT {running_short}" if running_short else "")
-    )
+def _line(batch: Batch, results: int) -> str:
+    """A micro-batch in one line: all numbers are its own, but for the last, which says so."""
+    rows = sum(batch.rows.values())
+    rate = rows / batch.seconds if batch.seconds > 0 else 0.0
+    parts = [
+        f"batch {batch.batch:>5}: {rows:>9,} rows in {span(batch.seconds):>7}",
+        f"{short(rate):>6} rows/s",
+        f"{batch.results:>9,} results",
+    ]
+    reasons: Counter[str] = Counter()
+    for each in batch.dropped.values():
+        reasons.update(each)
+    parts += [f"{number:,} {reason}" for reason, number in reasons.items() if number]
+    if filtered := sum(batch.filtered.values()):
+        parts.append(f"{filtered:,} filtered")
+    parts += [f"{name} refreshed" for name in batch.refreshed]
+    parts += [f"WAITING FOR {name}" for name in batch.silent]
+    if running_short := shortage(cell.overload for cell in batch.cells):
+        parts.append(f"SHORT OF CPU {running_short}")
+    return f"{', '.join(parts)}; state {size(batch.state_bytes)}; {results:,} results in all"

@@ -1,5 +1,7 @@
 // Cells side by side: a table while they are few, else the busiest and how load is spread.
 
+const ORIGINS = { new: "the start", live: "memory", replayed: "memory, caught up", restored: "the checkpoint" };
+
 function showCells(cells) {
   const summary = byId("cells-summary");
   if (!cells.count) {
@@ -21,7 +23,7 @@ function showCells(cells) {
   const columns = [
     ["cell", (each) => String(each.cell)], ["rows", (each) => short(each.rows)], ["results", (each) => short(each.results)],
     ["late", (each) => short(each.late)], ["state", (each) => bytes(each.state_bytes)],
-    ["engine", (each) => span(each.engine_seconds)], ["engine was", (each) => each.origin], ["plan", (each) => each.plan],
+    ["engine", (each) => span(each.engine_seconds)], ["engine came from", (each) => ORIGINS[each.origin] || each.origin], ["plan", (each) => each.plan],
   ];
   showTable(byId("cells-table"), columns.map(([name]) => name), cells.shown.map((each) => columns.map(([, write]) => write(each))), new Set([7]));
 }

@@ -1,6 +1,7 @@
 // The page: takes messages, each of which has everything but the past, and shows them.
 
 const message = {};
+let clockAhead = 0; // Seconds that the clock of this machine is ahead of the run's.
 let points = { at: [], columns: {} };
 let shownPlan = null;
 
@@ -25,6 +26,7 @@ function tokenOfThisPage() {
 
 function take(news) {
   Object.assign(message, news);
+  if (news.now) clockAhead = Date.now() / 1000 - news.now;
   takePoints(news.series);
   marks.add(news.decisions, news.whole);
   show();
@@ -47,19 +49,57 @@ function show() {
   showJob(start);
   const perSecondOf = (name) => (latest.seconds > 0 ? latest[name] / latest.seconds : 0);
   const rate = Object.values(rates).reduce((sum, each) => sum + each, 0);
+  const busy = status === "idle" ? 0 : perSecondOf("engine_seconds");
+  const when = isOver(status) ? "at the end" : "now";
   showFacts([
-    ["rows", perSecond(rate)], ["results", perSecond(message.result_rate)], ["rows in all", short(totals.rows)],
-    ["results in all", short(totals.results)], ["late, dropped", short(totals.late)], ["state", bytes(latest.state_bytes || 0)],
-    ["CPU in engines", share(perSecondOf("engine_seconds"))], ["micro-batch", span(latest.slowest || 0)],
-    ["partials avoided", short(totals.avoided)],
+    [`rows ${when}`, perSecond(rate)], [`results ${when}`, perSecond(message.result_rate)], ["rows in all", short(totals.rows)],
+    ["results in all", short(totals.results)], ["dropped in all", short(droppedInAll(message.sources))], ["state", bytes(latest.state_bytes || 0)],
+    ["CPU in engines", share(busy)], ["last batch took", span(latest.slowest || 0)],
+    ["partial results not made", short(totals.avoided)],
   ]);
+  showFailure(message.failure || {});
+  showSources(message, byId("sources-table"));
+  showHealth();
+  showRefresh(start, accepts);
+  picture.sources = start.streams || {};
   showPlan(trees, { made: message.result_rate, results: totals.results });
+  timeLine.now = { rows: rate, results: message.result_rate };
   timeLine.show(points, marks.all, start.limits || {}, start.cells || message.cells.count || 1);
   showCells(message.cells);
   showOverload(message.overload || {});
   plans.show(message.plans, accepts, message.takes_none, status === "running" ? runningPlans(message) : new Map());
   byId("results-none").hidden = sample.rows.length > 0;
   showTable(byId("results-table"), sample.columns, [...sample.rows].reverse(), new Set(sample.columns.keys()));
+}
+
+// What ended the run, above everything else.
+function showFailure(failure) {
+  byId("failure").hidden = !failure.reason;
+  if (!failure.reason) return;
+  setText(byId("failure-title"), `Failed at ${clockTime(failure.at)}`);
+  setText(byId("failure-reason"), failure.reason);
+  setText(byId("failure-details"), failure.details || "");
+  byId("failure-more").hidden = !failure.details;
+}
+
+// How old everything is; drawn again every second, since nothing comes from a run that hangs.
+function showHealth() {
+  const { status, start } = message;
+  if (!start) return;
+  const live = !saved && (status === "running" || status === "idle");
+  const now = live ? Date.now() / 1000 - clockAhead : null;
+  const words = healthWords(message, now);
+  byId("health").hidden = !words.length;
+  byId("health").replaceChildren(...words.map(([kind, text]) => element("span", { class: kind || false }, text)));
+}
+
+function showRefresh(start, accepts) {
+  const may = token && (accepts || []).includes("refresh") ? start.refreshes || [] : [];
+  const place = byId("refresh");
+  place.hidden = !may.length;
+  if (place.dataset.shape === JSON.stringify(may)) return;
+  place.dataset.shape = JSON.stringify(may);
+  place.replaceChildren(...may.map((name) => element("button", { type: "button", onclick: () => plans.send({ command: "refresh", source: name }, byId("refresh-answer")) }, `Read ${name} again`)));
 }
 
 // What runs where, in words: cells may run different plans.
@@ -102,7 +142,8 @@ function showFacts(facts) {
   const list = byId("facts");
   facts.forEach(([name, value], place) => {
     let tile = list.children[place];
-    if (!tile) list.append((tile = element("div", {}, element("dt", {}, name), element("dd"))));
+    if (!tile) list.append((tile = element("div", {}, element("dt"), element("dd"))));
+    setText(tile.firstChild, name);
     setText(tile.lastChild, value);
   });
 }
@@ -151,6 +192,7 @@ addEventListener("resize", () => {
 });
 
 const saved = byId("run");
+setInterval(showHealth, 1000);
 if (saved) {
   byId("export").hidden = true;
   take({ ...JSON.parse(saved.textContent), whole: true, accepts: [] });

@@ -100,7 +100,9 @@ class PlanPicture {
     node.lines = [0, 1, 2].map((row) => drawn("text", { class: "dim", x: x + 12, y: y + 36 + 15 * row }));
     node.bar = drawn("rect", { class: "done", x: x + 12, y: y + this.tall - 7, width: 0, height: 3, rx: 1.5 });
     node.track = drawn("rect", { class: "track", x: x + 12, y: y + this.tall - 7, width: node.width - 24, height: 3, rx: 1.5 });
-    const name = cut(tree.name, Math.floor((node.width - 24) / 7.6));
+    const source = this.sources && this.sources[tree.name];
+    const named = source && source !== tree.name ? `${source} (${tree.name})` : tree.name;
+    const name = cut(named, Math.floor((node.width - 24) / 7.6));
     const group = drawn(
       "g", { class: `node ${tree.kind}`, "data-key": tree.key },
       drawn("rect", { class: "body", x, y, width: node.width, height: this.tall, rx: 6 }),
@@ -155,7 +157,7 @@ class PlanPicture {
   }
 }
 
-const FLOW_NAMES = { made: "made", probes: "probes", matches: "matches", resumed: "woken", avoided: "partial results avoided" };
+const FLOW_NAMES = { made: "made", probes: "probes", matches: "matches", resumed: "woken", avoided: "partial results not made" };
 
 function nodeLines(tree, numbers) {
   const lines = [];
@@ -167,7 +169,7 @@ function nodeLines(tree, numbers) {
   if (numbers.allowance !== undefined && numbers.allowance < 1) lines.push(["warn", `${share(numbers.allowance)} may probe`]);
   if (numbers.staleness) lines.push(["", `${span(numbers.staleness)} stale`]);
   if (numbers.asleep) lines.push(["good", `${short(numbers.asleep)} asleep`]);
-  if (numbers.avoided) lines.push(["good", `${perSecond(numbers.avoided)} avoided`]);
+  if (numbers.avoided) lines.push(["good", `${perSecond(numbers.avoided)} not made`]);
   if (numbers.probes) lines.push(["", `${perSecond(numbers.probes)} probes`]);
   for (const [name, value] of Object.entries(numbers)) {
     if (!KNOWN_LEVELS.has(name) && !(name in FLOW_NAMES) && value) lines.push(["", `${name.replaceAll("_", " ")} ${fieldText(name, value)}`]);

@@ -43,8 +43,7 @@ class Plans {
     );
   }
 
-  async send(command) {
-    const answer = byId("command-answer");
+  async send(command, answer = byId("command-answer")) {
     try {
       const reply = await fetch("command", {
         method: "POST",

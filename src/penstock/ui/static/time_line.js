@@ -101,7 +101,8 @@ class TimeLine {
     if (limit && limit.value <= 4 * most) most = Math.max(most, limit.value * 1.05);
     const floor = top + CHART.height;
     const y = (value) => floor - (CHART.height * value) / most;
-    const last = values.length ? curve.write(values[values.length - 1]) : "";
+    const now = (this.now || {})[curve.name]; // As on the tiles: over the last batches.
+    const last = values.length ? curve.write(now === undefined ? values[values.length - 1] : now) : "";
     picture.append(drawn("line", { class: "axis", x1: this.gutter, x2: this.width, y1: floor, y2: floor }));
     if (values.length) {
       const steps = values.map((value, i) => `${this.x(at[i]).toFixed(1)},${y(value).toFixed(1)} H${this.x(this.endOf(i)).toFixed(1)}`);
