@@ -15,13 +15,14 @@ from penstock.spark.jobs.job_session import job_session
 from penstock.spark.jobs.prepared_job import prepare
 
 
-def main(file: str, messages: list[dict[str, list[dict[str, Any]]]]) -> None:
+def main(file: str, messages: list[dict[str, list[dict[str, Any] | str]]]) -> None:
     job = read_job(file)
     spark = job_session(job)
     servers = {k: v for k, v in job.sink.options.items() if k.startswith("kafka.")}
     for batch in messages:
         for topic, rows in batch.items():
-            values = spark.createDataFrame([(json.dumps(row),) for row in rows], "value STRING")
+            texts = [(row if isinstance(row, str) else json.dumps(row),) for row in rows]
+            values = spark.createDataFrame(texts, "value STRING")
             values.write.format("kafka").options(**servers, topic=topic).save()
         with JobRun(prepare(job, spark)) as run:
             run.start()
@@ -29,9 +30,13 @@ def main(file: str, messages: list[dict[str, list[dict[str, Any]]]]) -> None:
                 run.poll(0.2)
         if run.failure:
             sys.exit(run.failure.details)
-    found = spark.read.format("kafka").options(**servers, subscribe=job.sink.options["topic"])
-    out = found.load().selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)").collect()
-    print(json.dumps([[row[0], json.loads(row[1])] for row in out]))
+    told = []
+    for sink in (job.sink, job.rejected):
+        assert sink is not None
+        found = spark.read.format("kafka").options(**servers, subscribe=sink.options["topic"])
+        out = found.load().selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)").collect()
+        told.append([[row[0], json.loads(row[1])] for row in out])
+    print(json.dumps(told))
     spark.stop()
 
 

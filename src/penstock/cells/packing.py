@@ -43,7 +43,7 @@ PACKED = (
 )
 """The columns of packed rows, as Spark has them."""
 
-_SCHEMA = pa.schema(
+PACKED_SCHEMA = pa.schema(
     [
         ("cell", pa.int32()),
         ("source", pa.int32()),
@@ -111,7 +111,7 @@ class Packer:
                             pa.binary(),
                         ),
                     ],
-                    schema=_SCHEMA,
+                    schema=PACKED_SCHEMA,
                 )
 
     def _readable(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, bytes | None]:

@@ -25,6 +25,7 @@ if not any(program in sys.orig_argv for program in _BARE):
     from penstock.spark.join import join, placement_of
     from penstock.spark.rows.arrow_types import arrow_schema
     from penstock.spark.session import check_session, session
+    from penstock.spark.state.static_refresh import refresh
 
 __all__ = [
     "CellReport",
@@ -37,6 +38,7 @@ __all__ = [
     "join",
     "place",
     "placement_of",
+    "refresh",
     "register",
     "session",
     "split",

@@ -13,7 +13,8 @@ at all. On batch DataFrames it is a grouped map: everything is one push, then ``
 DSTREAM gives all results that die at all, nothing is late, and RSTREAM is the answer at the end.
 
 Static relations are batch DataFrames in both cases. They are read when ``join`` is called and
-carried to the cells; a query that restarts from a checkpoint goes on with the rows it started with.
+carried to the cells; a query that restarts from a checkpoint goes on with the rows it started with,
+unless they are to be refreshed (:mod:`penstock.spark.state.static_refresh`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -31,7 +33,7 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from penstock.cells.delivery import Delivery, to_chunk
+from penstock.cells.delivery import Delivery, from_chunk, to_chunk
 from penstock.cells.packing import NO_NEWS, PACKED, Packer
 from penstock.cells.placement import HotValues, Placement, place
 from penstock.cells.rejected import CORRUPT
@@ -53,7 +55,8 @@ from penstock.spark.explain import JoinDescription, described
 from penstock.spark.operator.cell_processor import CellProcessor
 from penstock.spark.operator.cell_work import CellWork
 from penstock.spark.operator.evolution import evolved
-from penstock.spark.private_spark import watermark_delay
+from penstock.spark.operator.version_stream import Versioned, version_stream
+from penstock.spark.private_spark import look_again, watermark_delay
 from penstock.spark.rows.arrow_types import answer_schema, arrow_schema, check_type
 from penstock.spark.rows.envelope import Envelope
 from penstock.spark.rows.pushdown import Pushdown, needs_clock, push_down, quote
@@ -65,6 +68,8 @@ from penstock.spark.rows.watermarks import (
 )
 from penstock.spark.session import PARTITIONS, check_session, parallelism
 from penstock.spark.state.checkpoint_files import CheckpointFiles
+from penstock.spark.state.static_refresh import StaticRefresh, intervals
+from penstock.spark.state.static_versions import StaticVersions
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -87,6 +92,7 @@ def join(
     dropped: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     result_time: str | None = None,
+    refresh: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> DataFrame:
     """The answer to ``query`` over ``frames``, by source.
@@ -126,6 +132,11 @@ def join(
     far as what is kept allows it: windows are laid out anew
     (:mod:`penstock.spark.operator.evolution`). Without it such a restart fails in the first batch,
     with a message.
+
+    ``refresh`` says which static relations are read again while the query runs, and how often:
+    ``{"S": "10 MINUTES"}``, or ``"asked"`` for :func:`penstock.spark.refresh` alone. It needs the
+    ``checkpoint``. A batch has one version of a relation, whoever does it however often: see
+    :mod:`penstock.spark.operator.version_stream`.
     """
     if state_folder is not None:
         warnings.warn(f"state_folder {NO_FOLDER}", FutureWarning, stacklevel=2)
@@ -145,6 +156,11 @@ def join(
         check_session(spark)
         check_speculation(spark.conf.get, options.get("overload", "exact"))
         options = with_budget(options, trigger, placement.cells, lambda: parallelism(spark))
+    every = intervals(query, refresh, options) if refresh else {}
+    if every and not streaming:
+        raise OptionError("refresh is for streams, and these are batch DataFrames")
+    if every and checkpoint is None:
+        raise OptionError("refresh needs checkpoint=, the folder that the query is started with")
     moving = {s.source: s for b in query.blocks for s in b.streams if not s.is_static}
     fixed = [source for source in query.sources if source not in moving]
     delays = watermark_delays(query, frames, moving, lateness)
@@ -186,11 +202,24 @@ def join(
             _unplaced(frames[source], stream.event_time) if streaming else None,
         )
         packed.append(rows.mapInArrow(_packing(packer), PACKED))
+    versioned = None
+    if every:
+        assert checkpoint is not None
+        versioned = Versioned(
+            StaticVersions(CheckpointFiles.of(os.fspath(checkpoint), spark)),
+            {source: query.sources.index(source) for source in every},
+            keys,
+            {source: settings.static[source] for source in every},
+        )
     if not packed:
         raise InputError("all relations of the query are static; a join on Spark needs a stream")
     united = packed[0]
     for each in packed[1:]:
         united = united.unionAll(each)
+    if versioned is not None:
+        united = united.unionAll(version_stream(spark, versioned))
+        again = {s: partial(_read_again, frames[s], schemas[s], pushdowns[s]) for s in every}
+        StaticRefresh(versioned.versions, again, every).start(spark)
     grouped = united.groupBy("cell")
     description = JoinDescription(
         query,
@@ -210,7 +239,8 @@ def join(
     if checkpoint is not None:
         seeds = evolved(spark, os.fspath(checkpoint), settings, keys, fingerprint)
     ordered = None if orders is None else CheckpointFiles.of(os.fspath(orders), spark)
-    work = CellWork(settings, keys, fingerprint, ordered, trigger, dropped, seeds, born)
+    versions = None if versioned is None else versioned.versions
+    work = CellWork(settings, keys, fingerprint, ordered, trigger, dropped, seeds, born, versions)
     processor = CellProcessor(work)
     envelope = Envelope.of(query.schema if born is None else born.schema(query.schema), dropped)
     mode = "None" if born is None else "EventTime"
@@ -326,6 +356,12 @@ def _order_of(
 
 def _read_static(frame: DataFrame, schema: pa.Schema, pushed: Pushdown) -> bytes:
     return to_chunk(pushed.apply(frame, schema.names, None).toArrow().cast(schema))
+
+
+def _read_again(frame: DataFrame, schema: pa.Schema, pushed: Pushdown) -> pa.Table:
+    """The rows that ``frame`` has by now: files that have come since are looked for."""
+    look_again(frame)
+    return from_chunk(_read_static(frame, schema, pushed))
 
 
 def _in_order(frame: DataFrame, schema: pa.Schema) -> list[str]:

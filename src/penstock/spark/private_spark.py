@@ -108,6 +108,15 @@ def watermark_delay(frame: DataFrame, column: str) -> int | None:
     return delay
 
 
+def look_again(frame: DataFrame) -> None:
+    """Let DataFrames made of ``frame`` from now on find files that have come or gone since.
+
+    A classic DataFrame of files lists them once. On Spark Connect every use does so anew.
+    """
+    if not is_remote():
+        frame._jdf.queryExecution().analyzed().refresh()
+
+
 def query_and_batch() -> tuple[str, int]:
     """The id of the streaming query that this task works for, and the number of its batch."""
     context = TaskContext.get()

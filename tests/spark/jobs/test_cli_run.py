@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import signal
@@ -16,10 +17,12 @@ from rich.console import Console
 
 from penstock.cli import main as cli
 from penstock.cli.explain import explained
+from penstock.cli.live_page import opened_page
 from penstock.cli.run.run_job import FAILED, run_job
 from penstock.errors import CheckpointError
 from penstock.spark.jobs.prepared_job import prepare
 from penstock.telemetry import Batch, Restart, Stop
+from penstock.ui.model import Seen
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -47,7 +50,8 @@ def test_a_run_shows_what_it_did(shared: SparkSession, tmp_path: Path, live: boo
         assert "summary" in shown
     else:
         assert "job: started, in 2 cells" in shown
-        assert "batch     0        120 rows" in shown
+        assert "batch     0:       120 rows in " in shown
+        assert "; state " in shown
         assert f"events      {case.job().event_log}" in shown
 
 
@@ -56,7 +60,14 @@ def test_a_failure_and_a_mistake_have_codes_of_their_own(
 ) -> None:
     case = JobCase(tmp_path, shared).write(KINDS)
     (tmp_path / "A" / "9.parquet").write_bytes(b"this is no parquet file")
-    assert run_job(case.job(), console=Console(file=io.StringIO())) == FAILED
+    console = Console(file=io.StringIO())
+    options = argparse.Namespace(ui=True, ui_host="127.0.0.1", ui_port=0, ui_stay=0.1)
+    with opened_page(options, console) as page:
+        assert page is not None
+        assert run_job(case.job(), console=console, page=page) == FAILED
+        message, _ = page.server.hub.told(Seen())  # The page is still there, with the reason.
+        assert message["status"] == "failed"
+        assert message["failure"]["reason"]
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.startswith("penstock: ")
@@ -81,8 +92,7 @@ def test_explain(spark: SparkSession, tmp_path: Path) -> None:
     assert "  A  [RANGE 20 SECONDS]  parquet  event time ts, watermark 300 s" in lines
     assert "  A.x = B.x  A – B" in lines
     assert "  a  int64" in lines
-    assert "  ((A B) C)" in lines
-    assert "  2 cells: 2" in lines
+    assert "  2 cells" in lines
     assert "    each tuple of A to one, B to one, C to one" in lines
 
 

@@ -24,9 +24,15 @@ def event(minute: int, **columns: object) -> dict[str, object]:
     return {**columns, "ts": f"2026-01-01T12:{minute:02}:00Z"}
 
 
-MESSAGES = [
+REJECTED = """
+[rejected]
+format = "kafka"
+encode = "json"
+options = { "kafka.bootstrap.servers" = "${KAFKA}", topic = "rejected" }
+"""
+MESSAGES: list[dict[str, list[dict[str, object] | str]]] = [
     {
-        "orders": [event(0, id=1, item="atlas"), event(1, id=2, item="globe")],
+        "orders": [event(0, id=1, item="atlas"), event(1, id=2, item="globe"), "{no order"],
         "payments": [event(2, order=1, city="Graz")],
         "parcels": [event(3, order=9, city="Oslo")],
     },
@@ -39,13 +45,16 @@ MESSAGES = [
 
 
 def test_from_kafka_to_kafka(tmp_path: Path) -> None:
-    """Orders of the first run meet payments and parcels of the second."""
+    """Orders of the first run meet payments and parcels of the second; what is no JSON goes to a
+    topic of its own."""
     program = Path(__file__).parents[1] / "kafka_round_trip.py"
+    job = tmp_path / "job.toml"
+    job.write_text(EXAMPLE.read_text() + REJECTED)
     try:
         connector = jars(CONNECTOR)
         with broker(tmp_path) as address:
             done = subprocess.run(
-                [sys.executable, str(program), str(EXAMPLE), json.dumps(MESSAGES)],
+                [sys.executable, str(program), str(job), json.dumps(MESSAGES)],
                 capture_output=True,
                 text=True,
                 timeout=400,
@@ -62,8 +71,11 @@ def test_from_kafka_to_kafka(tmp_path: Path) -> None:
     except (NoJars, NoKafka) as reason:
         pytest.skip(str(reason))
     assert done.returncode == 0, done.stderr[-3_000:]
-    found = sorted(json.loads(done.stdout.splitlines()[-1]))
-    assert found == [
+    found, rejected = json.loads(done.stdout.splitlines()[-1])
+    ((_, broken),) = rejected
+    assert (broken["source"], broken["reason"]) == ("orders", "unreadable")
+    assert broken["value"] == "{no order"
+    assert sorted(found) == [
         ["1", {"id": 1, "item": "atlas", "paid_in": "Graz", "sent_from": "Oslo"}],
         ["2", {"id": 2, "item": "globe", "paid_in": "Riga", "sent_from": "Kyoto"}],
     ]

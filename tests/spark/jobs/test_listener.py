@@ -16,7 +16,9 @@ def report(cell: int, late: int) -> CellReport:
     told = {"A": {"late": late, "unreadable": 1}, "B": {"late": cell}}
     sent = {"A": 7, "B": 2}
     found = CellReport(7, cell, rows, 3, 100, 50, 0.25, 0.5, "live", "(A B)", None)
-    return replace(found, sent=sent, dropped=told, silent={"B": 3.5} if cell else {})
+    clock: dict[str, Any] = {"event_clock": 4_000 + cell, "newest": {"A": 9_000 - cell}}
+    silent = {"B": 3.5} if cell else {}
+    return replace(found, sent=sent, dropped=told, silent=silent, refreshed={"S": 2}, **clock)
 
 
 def progress(run: str = "r", executed: bool = True) -> Any:
@@ -27,7 +29,14 @@ def progress(run: str = "r", executed: bool = True) -> Any:
         runId=run,
         batchId=7,
         durationMs=durations | ({"addBatch": 900} if executed else {}),
-        sources=[SimpleNamespace(numInputRows=20), SimpleNamespace(numInputRows=5)],
+        sources=[
+            SimpleNamespace(
+                numInputRows=20, endOffset='{"t": {"0": 5}}', latestOffset='{"t": {"0": 12}}'
+            ),
+            SimpleNamespace(
+                numInputRows=5, endOffset='{"logOffset": 1}', latestOffset='{"logOffset": 2}'
+            ),
+        ],
         observedMetrics={"penstock 1": {"reports": reports}},
     )
 
@@ -40,6 +49,8 @@ def test_a_batch() -> None:
     assert event.dropped == {"A": {"late": 6, "unreadable": 2}, "B": {"late": 1}}
     assert event.filtered == {"A": 20 - 14 - 2, "B": 1}
     assert event.silent == {"B": 3.5}
+    assert (event.watermark, event.newest, event.refreshed) == (4_000, {"A": 9_000}, {"S": 2})
+    assert event.backlog == {"A": 7}
     assert [cell.late for cell in event.cells] == [{"A": 2, "B": 0}, {"A": 4, "B": 1}]
     assert (event.results, event.state_bytes, event.stored_bytes) == (6, 200, 100)
     assert event.engine_seconds == 0.5

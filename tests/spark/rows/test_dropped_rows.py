@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import random
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +91,8 @@ def at(seconds: int | None) -> str | None:
     return None if seconds is None else (NOON + datetime.timedelta(seconds=seconds)).isoformat()
 
 
-def write(folder: Path, number: int) -> None:
-    for name, rows in FILES[number].items():
+def write(folder: Path, number: int, files: Sequence[Mapping[str, list[Any]]] = FILES) -> None:
+    for name, rows in files[number].items():
         lines = []
         for row in rows:
             if isinstance(row, str):
@@ -206,6 +208,72 @@ def test_without_side_outputs_the_numbers_are_the_same(spark: SparkSession, tmp_
     assert dropped(events)["B"]["late"] == oracle.late["B"]
     (warned,) = [event for event in events if isinstance(event, Warned)]
     assert warned.text.startswith("C has no watermark")
+
+
+def random_files(seed: int) -> list[dict[str, list[Any]]]:
+    """Files of three sources with every kind of badness."""
+    chance = random.Random(seed)
+    broken = {"A": "{broken", "B": "not json", "C": "x,y,z"}
+
+    def row(name: str, number: int) -> Any:
+        if chance.random() < 0.1:
+            return broken[name]
+        time = None if chance.random() < 0.1 else 20 * number + chance.randint(-12, 20)
+        keys = [None if chance.random() < 0.15 else chance.randint(0, 4) for _ in NAMES[name][2:]]
+        return (chance.randint(0, 999), time, *keys)
+
+    return [
+        {name: [row(name, number) for _ in range(chance.randint(20, 40))] for name in NAMES}
+        for number in range(4)
+    ]
+
+
+def reasons_of(files: list[dict[str, list[Any]]]) -> dict[str, Counter[str]]:
+    """What becomes of each row, by the rules in words: docs/how-to/late-rows.md."""
+    found: dict[str, Counter[str]] = {name: Counter() for name in NAMES}
+    newest: dict[str, int] = {}
+    for push in files:
+        watermark = min(newest.values()) - 5 if len(newest) == len(NAMES) else -(10**9)
+        for name, rows in push.items():
+            for row in rows:
+                if isinstance(row, str):
+                    found[name]["unreadable"] += 1
+                elif row[1] is None:
+                    found[name]["no event time"] += 1
+                elif None in row[2:] or (name == "A" and row[0] >= 900):
+                    found[name]["filtered"] += 1
+                elif row[1] < watermark:
+                    found[name]["late"] += 1
+                else:
+                    found[name]["joined"] += 1
+        for name, rows in push.items():
+            times = [row[1] for row in rows if not isinstance(row, str) and row[1] is not None]
+            newest[name] = max([*times, newest.get(name, -(10**9))])
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_rows_in_are_rows_joined_and_rows_by_reason(
+    seed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    files = random_files(seed)
+    (tmp_path / "job.toml").write_text(JOB.format(watermark_of_c='watermark = "5 SECONDS"'))
+    for number in range(len(files)):
+        write(tmp_path, number, files)
+    events = run(tmp_path, spark)
+    expected = reasons_of(files)
+    read: Counter[str] = Counter()
+    found = dropped(events)
+    for event in events:
+        if isinstance(event, Batch):
+            read.update(event.rows)
+            for name, count in event.filtered.items():
+                found[name]["filtered"] += count
+    for name, reasons in expected.items():
+        assert read[name] == reasons.total()
+        reasons["joined"] -= read[name] - sum(found[name].values())
+        assert +reasons == found[name], name
+        assert all(reasons[each] for each in ("unreadable", "no event time", "filtered", "late"))
 
 
 def test_split_hands_each_batch_to_its_functions(spark: SparkSession, tmp_path: Path) -> None:

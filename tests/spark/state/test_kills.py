@@ -32,14 +32,16 @@ PROGRAM = Path(kill_run.__file__)
 long = pytest.mark.skipif("PENSTOCK_LONG" not in os.environ, reason="long: set PENSTOCK_LONG=1")
 
 
-def write_streams(folder: Path, batches: int, seed: int) -> list[dict[str, pa.Table]]:
-    """Files with events out of order."""
+def write_streams(
+    folder: Path, batches: int, seed: int, timeless: int = 0
+) -> list[dict[str, pa.Table]]:
+    """Files with events out of order, and so many rows in each that have no event time."""
     chance = random.Random(seed)
     pushes = []
     for number in range(batches):
         push = {}
         for stream in kill_run.STREAMS:
-            rows = [
+            rows: list[tuple[int | None, ...]] = [
                 (
                     1_000 * number + i,
                     200 * number + chance.randint(-250, 200),
@@ -48,6 +50,7 @@ def write_streams(folder: Path, batches: int, seed: int) -> list[dict[str, pa.Ta
                 )
                 for i in range(24)
             ]
+            rows += [(-1_000 * number - i - 1, None, 1, 1) for i in range(timeless)]
             arrays = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
             push[stream] = pa.table(arrays, schema=kill_run.SCHEMA)
             file = folder / stream / f"{number:04}.parquet"
@@ -128,6 +131,30 @@ def check(folder: Path, pushes: list[dict[str, pa.Table]]) -> None:
     assert sum(oracle.late.values()) == 0
     assert len(expected) > 300
     assert difference(rows, expected) is None
+
+
+def test_rejected_rows_are_written_once_whoever_is_killed(tmp_path: Path) -> None:
+    pushes = write_streams(tmp_path, 9, 4, timeless=2)
+    first = Running(tmp_path, "local[2,8]", "sides")
+    assert first.wait_for(lambda: first.committed >= 3), "the driver ended by itself"
+    first.kill_all()
+    second = Running(tmp_path, "local[2,8]", "sides")
+    assert second.wait_for(lambda: second.committed >= 5 and bool(second.workers()))
+    for pid in second.workers():
+        kill(pid)
+    if second.finish():  # A task whose workers are all gone may cost the query.
+        last = Running(tmp_path, "local[2,8]", "sides")
+        assert last.finish() == 0, (tmp_path / "driver.log").read_text()[-3_000:]
+    check(tmp_path, pushes)
+    found = pq.read_table(tmp_path / "rejected").to_pylist()
+    told = sorted((row["source"], json.loads(row["value"])["id"]) for row in found)
+    assert told == sorted(
+        (stream, -1_000 * number - i - 1)
+        for stream in kill_run.STREAMS
+        for number in range(9)
+        for i in range(2)
+    )
+    assert {row["reason"] for row in found} == {"no event time"}
 
 
 def test_a_killed_driver_and_a_killed_worker(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.cells.delivery import Delivery, from_chunk, to_chunk
@@ -69,6 +70,7 @@ class Cell:
     def __init__(self, settings: CellSettings, engine: Engine) -> None:
         self.engine = engine
         self._by_rows = settings.query.by_rows
+        self._static = settings.static.keys()
 
     @classmethod
     def restore(cls, settings: CellSettings, blob: bytes, ordered: bool = False) -> Cell:
@@ -89,30 +91,43 @@ class Cell:
         """Take in what was delivered; the results that leave now.
 
         ``seconds`` is how long it may take, if the engine is not to decide. ``again`` if it was
-        delivered before, and its results have left.
+        delivered before, and its results have left. A static relation that comes once more is
+        refreshed first.
         """
         # What was not owed at the end of a batch was made in it.
         probes = math.inf if again and self.engine.options.overload.policy == "defer" else None
-        if self._by_rows:
-            return self.engine.push(delivery.tables(), None, None, probes, seconds, again)
-        return self.engine.push(delivery.tables(), None, delivery.newest, probes, seconds, again)
+        tables = delivery.tables()
+        if self.engine.pushes:
+            refreshed = {name: rows for name, rows in tables.items() if name in self._static}
+            if refreshed:
+                self.engine.refresh(refreshed)
+                tables = {name: rows for name, rows in tables.items() if name not in refreshed}
+        newest = None if self._by_rows else delivery.newest
+        return self.engine.push(tables, None, newest, probes, seconds, again)
 
     def finish(self) -> pa.Table:
         return self.engine.finish()
 
 
 def with_static(settings: CellSettings, number: int, delivery: Delivery) -> Delivery:
-    """``delivery`` as the first one of cell ``number``: static relations come with it."""
-    router = Router(settings.query, settings.placement)
+    """``delivery`` as the first one of cell ``number``: static relations that are not in it come
+    with it."""
     first = Delivery(dict(delivery.newest), dict(delivery.chunks))
     for source, chunk in settings.static.items():
-        rows = from_chunk(chunk).combine_chunks()
-        columns = {name: _whole(rows.column(name)) for name in rows.column_names}
-        for share in router.route(source, columns, len(rows)):
-            if number in share.cells:
-                mine = rows if share.rows is None else rows.take(pa.array(share.rows))
-                first.add(source, None, to_chunk(mine))
+        if source not in delivery.chunks:
+            first.add(source, None, static_share(settings, number, source, from_chunk(chunk)))
     return first
+
+
+def static_share(settings: CellSettings, number: int, source: str, rows: pa.Table) -> bytes:
+    """The share of cell ``number`` in the ``rows`` of the static relation ``source``."""
+    rows = rows.combine_chunks()
+    columns = {name: _whole(rows.column(name)) for name in rows.column_names}
+    shares = Router(settings.query, settings.placement).route(source, columns, len(rows))
+    mine = [share.rows for share in shares if number in share.cells]
+    if not any(each is None for each in mine):  # Else all rows are its own.
+        rows = rows.take(pa.array(np.concatenate([np.empty(0, np.int64), *mine])))
+    return to_chunk(rows)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

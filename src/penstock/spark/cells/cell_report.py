@@ -25,6 +25,7 @@ from typing import Any, Literal, TypeAlias
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
+from penstock.query.join_graph import JoinGraph
 from penstock.telemetry.operator_batch import OperatorBatch
 
 OBSERVED = "penstock"
@@ -76,6 +77,15 @@ class CellReport:
     JSON."""
     read: Mapping[str, int] = field(default_factory=dict)
     """Rows that the batch took of each source, where cells read them themselves."""
+    filtered: Mapping[str, int] = field(default_factory=dict)
+    """Rows that the query's own filters keep out of every result, by source, where cells read them
+    themselves."""
+    event_clock: int | None = None
+    """The watermark after the batch in milliseconds since 1970, None if there is none."""
+    newest: Mapping[str, int] = field(default_factory=dict)
+    """The newest event time of each source in milliseconds since 1970."""
+    refreshed: Mapping[str, int] = field(default_factory=dict)
+    """Static relations that have other rows from this batch on, with the number of the version."""
     overload: Mapping[str, Any] = field(default_factory=dict)
     """How short of time the cell is, and what it costs; empty where nothing limits it."""
 
@@ -88,6 +98,20 @@ class CellReport:
         fields["operators"] = tuple(OperatorBatch(**each) for each in fields["operators"])
         fields["decisions"] = tuple(fields.get("decisions", ()))
         return cls(**fields)
+
+
+def in_milliseconds(query: JoinGraph, ticks: int | None) -> int | None:
+    """An instant of the event-time line of ``query`` in milliseconds since 1970."""
+    if ticks is None or query.by_rows:
+        return None
+    return ticks // query.ticks_per_millisecond
+
+
+def newest_times(query: JoinGraph, newest: Mapping[str, int]) -> dict[str, int]:
+    """The newest event time of each source in milliseconds; none on the arrival line."""
+    if query.by_rows:
+        return {}
+    return {source: at // query.ticks_per_millisecond for source, at in newest.items()}
 
 
 def numbers(report: Column, sources: Sequence[str]) -> list[Column]:

@@ -37,6 +37,8 @@ class Reading:
 
     rows: Mapping[str, pa.Table]
     note: Note
+    unrouted: Mapping[str, int] = field(default_factory=dict)
+    """Rows that belong to no cell, by source; cell 0 tells them."""
 
 
 class BatchReader:
@@ -57,7 +59,7 @@ class BatchReader:
         """The rows of ``portions``, of the sources in ``only`` if given; ``before`` is the note of
         the entry before, which the new note goes on from. ``again`` if they were read before."""
         lane = self._lane
-        rows, own, counts = {}, {}, {}
+        rows, own, counts, unrouted = {}, {}, {}, {}
         for name in lane.query.sources:
             if portions.get(name) is None or (only is not None and name not in only):
                 continue
@@ -67,14 +69,24 @@ class BatchReader:
             if newest is not None:
                 own[name] = newest
             rows[name] = self._own(name, table)
+            if self._number == 0 and not again:
+                unrouted[name] = self._unrouted(name, table)
         cumulative = dict(before.newest)
         for name, newest in own.items():
             cumulative[name] = max(newest, cumulative.get(name, newest))
-        return Reading(rows, Note(cumulative, own, counts, dict(lane.clocks)))
+        return Reading(rows, Note(cumulative, own, counts, dict(lane.clocks)), unrouted)
 
     def in_ticks(self, note: Note) -> dict[str, int]:
         """The newest event times of ``note`` in ticks of the query."""
         return {name: at // self._lane.nanoseconds for name, at in note.newest.items()}
+
+    def _unrouted(self, name: str, table: pa.Table) -> int:
+        """Rows that belong to no cell, if there are several."""
+        if self._lane.placement.cells == 1 or not len(table):
+            return 0
+        whole = table.combine_chunks()
+        columns = {c: whole.column(c).chunk(0) for c in whole.column_names}
+        return int(np.count_nonzero(self._router.first_cells(name, columns, len(whole)) < 0))
 
     def _own(self, name: str, table: pa.Table) -> pa.Table:
         """The rows of this cell."""

@@ -20,7 +20,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError, InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Note, Position
 from penstock.spark.cells.cell import Cell
-from penstock.spark.cells.cell_report import CellReport, Origin
+from penstock.spark.cells.cell_report import CellReport, Origin, in_milliseconds, newest_times
 from penstock.spark.cells.reach import Reach
 from penstock.spark.cells.trigger_budget import seconds_until_due
 from penstock.spark.data_source import engine_cache
@@ -129,9 +129,23 @@ class SourcedCell:
             operators=operator_batches(str(engine.running_plan), counted, after),
             decisions=tuple(e.to_json() for e in (*refused, *engine.drain_events())),
             read=reading.note.rows,
+            filtered=self._filtered(reading, then, now),
+            event_clock=in_milliseconds(settings.query, engine.watermark),
+            newest=newest_times(settings.query, engine.newest),
             overload={n: v for n, v in overload.items() if n not in ("allocation", "shares")},
         )
         return Taken(results, report)
+
+    def _filtered(
+        self, reading: Reading, then: Mapping[str, Any], now: Mapping[str, Any]
+    ) -> dict[str, int]:
+        """Rows of a batch that can be in no result, by source, as far as this cell tells it.
+
+        A single cell has all rows, and its engine counts them; else they are sent to no cell.
+        """
+        if self._lane.placement.cells > 1:
+            return dict(reading.unrouted)
+        return {source: now[source]["filtered"] - then[source]["filtered"] for source in now}
 
     def everything(self, portions: Mapping[str, object]) -> pa.Table:
         """The answer to a bounded input: one push of all there is, and the end of time."""

@@ -110,6 +110,8 @@ def _obstacle(job: Job) -> str | None:
     for name, source in job.sources.items():
         if source.format not in FORMATS:
             return f"{name} has the format {source.format}"
+        if source.refresh is not None:
+            return f"{name} is refreshed, which is done in the other lane"
         if source.select or source.decode is not None:
             return f"{name} has {'select' if source.select else 'decode'}, which is Spark's to do"
         known = _OPTIONS | {each.lower() for each in FORMATS[source.format].options}

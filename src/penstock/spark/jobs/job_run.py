@@ -22,14 +22,14 @@ from dataclasses import asdict
 import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.listener import QueryIdleEvent, StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 import penstock
 from penstock.errors import InputError, OptionError, PenstockError
 from penstock.job.job import Job
 from penstock.job.redaction import redacted
-from penstock.spark.jobs.listener import ProgressListener, batch_event, plan_decisions
+from penstock.spark.jobs.listener import ProgressListener, Told, batch_event, plan_decisions
 from penstock.spark.jobs.prepared_job import PreparedJob
 from penstock.spark.jobs.sinks import start_sink
 from penstock.spark.jobs.spark_mistake import blamed_on, one_line, own_error
@@ -37,12 +37,27 @@ from penstock.spark.jobs.told_warnings import collected_warnings
 from penstock.spark.session import EMPTY_BATCHES, PARTITIONS
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.checkpoint_owner import CheckpointOwner, last_batch
-from penstock.spark.state.plan_orders import ORDERS, OrderKind, PlanOrders, checked_order
+from penstock.spark.state.plan_orders import ORDERS, PlanOrders, checked_order
+from penstock.spark.state.static_refresh import running
+from penstock.spark.state.static_versions import StaticVersions
+from penstock.telemetry.alerts import Alerts
 from penstock.telemetry.batch_news import BatchNews
 from penstock.telemetry.event_log import EventLog
-from penstock.telemetry.events import Batch, Event, Failure, Order, Restart, Start, Stop, Warned
+from penstock.telemetry.events import (
+    Batch,
+    Event,
+    Failure,
+    Idle,
+    Order,
+    Restart,
+    Start,
+    Stop,
+    Warned,
+)
 
 FINISHED = "finished"
+REFRESH = "refresh"
+"""The order to read a static relation again, and what a warning is about if that cannot be done."""
 _ELSEWHERE = (
     "pin and undo reach the cells by a file in the checkpoint folder, which cannot be reached from "
     "Python, so whose it is was not looked at either: {}"
@@ -74,6 +89,9 @@ class JobRun:
         self._stop_reason: str | None = None
         self._stop_at_once = False
         self._latest = -1
+        self._is_idle = False
+        rules = prepared.job.alerts
+        self._alerts = None if rules is None else Alerts(rules)
         self._news = BatchNews()
         streams = {s.source: s for b in prepared.query.blocks for s in b.streams}
         self._sources = [n for n in prepared.query.sources if not streams[n].is_static]
@@ -94,6 +112,8 @@ class JobRun:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if (refreshing := running(self._files.address)) is not None:
+            refreshing.stop()
         with suppress(Py4JError, OSError):  # Spark may be dead already.
             if self._query is not None and not self.ended:
                 self._query.stop()
@@ -133,21 +153,40 @@ class JobRun:
             sink=job.sink.format,
             versions={"penstock": penstock.__version__, "spark": pyspark.__version__},
             limits={} if job.limits is None else _given(asdict(job.limits)),
-            accepts=() if self._takes_none else ORDERS,
+            accepts=self._accepts,
             takes_none=self._takes_none,
             lane=str(prepared.lane),
+            refreshes=tuple(job.refreshed),
+            streams={s.alias: s.source for b in prepared.query.blocks for s in b.streams},
         )
         if after is not None:
             fields = {name: getattr(start, name) for name in Start.__dataclass_fields__}
             start = Restart(**fields, after=after)
+        if self._alerts is not None:
+            self._alerts.of(start)
         return self._noted(start)
 
     def poll(self, seconds: float) -> list[Event]:
         """Wait up to ``seconds`` for something to happen; the events since the last call."""
+        events = self._news_of_spark(seconds)
+        if self._alerts is None:
+            return events
+        alerts = [alert for event in events for alert in self._alerts.of(event)]
+        if not self.ended:
+            alerts += self._alerts.look(self._clock())
+        return [*events, *map(self._noted, alerts)]
+
+    def _news_of_spark(self, seconds: float) -> list[Event]:
         query = self._running()
         run = str(query.runId)
         warned = [self._noted(Warned(self._now(), run, "job", each)) for each in self._untold]
         self._untold.clear()
+        refreshing = running(self._files.address)
+        if refreshing is not None:
+            refreshing.is_heard = True
+            while refreshing.problems:
+                text = refreshing.problems.pop(0)
+                warned.append(self._noted(Warned(self._now(), run, REFRESH, text)))
         if warned:
             return warned
         told = self._listener.told(run, seconds)
@@ -171,36 +210,67 @@ class JobRun:
         self._stop_reason = self._stop_reason or reason
         self._stop_at_once = self._stop_at_once or at_once
 
-    def check_order(self, command: Mapping[str, str]) -> tuple[OrderKind, str]:
-        """The order in ``command``; :class:`PenstockError` if nobody can obey it."""
+    def check_order(self, command: Mapping[str, str]) -> None:
+        """:class:`PenstockError` if nobody can obey the order in ``command``."""
         if self._takes_none:
             raise OptionError(self._takes_none)
-        return checked_order(command, self.prepared.query)
+        if command.get("command") == REFRESH:
+            self._check_refreshed(command.get("source", ""))
+        else:
+            checked_order(command, self.prepared.query)
+
+    def _check_refreshed(self, name: str) -> None:
+        have = ", ".join(self.prepared.job.refreshed)
+        if name not in self.prepared.job.refreshed:
+            raise OptionError(
+                f"{name!r} is no static relation that the job refreshes; "
+                + (f"there are: {have}" if have else 'give it refresh = "asked" in the job file')
+            )
+
+    @property
+    def _accepts(self) -> tuple[str, ...]:
+        """The commands that a page may send."""
+        if self._takes_none:
+            return ()
+        return (*ORDERS, REFRESH) if self.prepared.job.refreshed else ORDERS
 
     def order(self, command: Mapping[str, str]) -> Event:
         """Hand on what somebody wants of the plan, such as ``{"command": "pin", "plan": …}``.
 
         Cells take it up with their next micro-batch; what they made of it comes as decisions.
+        ``{"command": "refresh", "source": …}`` asks for a static relation to be read again.
         """
         at, run, what = self._now(), str(self._running().runId), str(command.get("command"))
+        source = command.get("source", "")
         try:
-            order, plan = self.check_order(command)
+            self.check_order(command)
+            if what == REFRESH:
+                with _writing(self.prepared.job):
+                    StaticVersions(self._files).ask([source], self._clock())
+                number = int(1000 * self._clock())
+                return self._noted(Order(at, run, REFRESH, number, source=source))
+            order, plan = checked_order(command, self.prepared.query)
             orders = self._orders.with_order(order, plan, self._clock())
             with _writing(self.prepared.job):
                 orders.write(self._files)
         except PenstockError as error:
             asked = command.get("plan", "")
-            return self._noted(Order(at, run, what, plan=asked, refused=redacted(str(error))))
+            return self._noted(
+                Order(at, run, what, plan=asked, source=source, refused=redacted(str(error)))
+            )
         self._orders = orders
         return self._noted(Order(at, run, order, orders.last, plan))
 
     def _may_stop(self, committed: bool) -> bool:
         return self._stop_at_once or committed or not self._running().status["isTriggerActive"]
 
-    def _batches(self, told: Sequence[StreamingQueryProgress | None]) -> list[Event]:
+    def _batches(self, told: Sequence[Told]) -> list[Event]:
         found: list[Event] = []
         for progress in told:
-            if progress is None:
+            if isinstance(progress, QueryIdleEvent) and not self._is_idle:
+                self._is_idle = True
+                found.append(self._noted(Idle(progress.timestamp, str(progress.runId))))
+            if not isinstance(progress, StreamingQueryProgress):
                 continue
             event = batch_event(progress, self._sources)
             if event and event.batch > self._latest:
@@ -225,6 +295,7 @@ class JobRun:
         return self._noted(self.failure)
 
     def _count(self, event: Batch) -> None:
+        self._is_idle = False
         self._latest = event.batch
         self.batches += 1
         self.rows += sum(event.rows.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -23,6 +23,7 @@ from pyspark.sql.streaming.listener import (
 from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.push.dropped import LATE
 from penstock.spark.cells.cell_report import CellReport, cell_reports
+from penstock.spark.jobs.backlog import backlog
 from penstock.telemetry.events import Batch, CellBatch, PlanDecision
 from penstock.telemetry.operator_batch import in_all_cells
 
@@ -30,18 +31,21 @@ _EXECUTED = "addBatch"
 _WHOLE = "triggerExecution"
 
 
+Told: TypeAlias = StreamingQueryProgress | QueryIdleEvent | None
+
+
 class ProgressListener(StreamingQueryListener):
-    """Queues the progress of all queries, and their ends as None."""
+    """Queues the progress of all queries, that they are idle, and their ends as None."""
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[tuple[str, StreamingQueryProgress | None]]
+        self._queue: queue.SimpleQueue[tuple[str, Told]]
         self._queue = queue.SimpleQueue()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's names
         pass
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        pass
+        self._queue.put((str(event.runId), event))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         self._queue.put((str(event.progress.runId), event.progress))
@@ -49,9 +53,9 @@ class ProgressListener(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         self._queue.put((str(event.runId), None))
 
-    def told(self, run: str, wait: float) -> list[StreamingQueryProgress | None]:
+    def told(self, run: str, wait: float) -> list[Told]:
         """What has come for ``run``; waits up to ``wait`` seconds for the first."""
-        found: list[StreamingQueryProgress | None] = []
+        found: list[Told] = []
         try:
             while True:
                 whose, progress = self._queue.get(timeout=0 if found else wait)
@@ -81,9 +85,18 @@ def batch_event(progress: StreamingQueryProgress, sources: Sequence[str]) -> Bat
     rows = dict(zip(sources, read, strict=False))
     if any(report.read for report in reports):  # Spark has counted what the cells answered.
         rows = {source: reports[0].read.get(source, 0) for source in sources}
+    clocks = [each.event_clock for each in reports if each.event_clock is not None]
+    newest: dict[str, int] = {}
+    for report in reports:
+        for source, at in report.newest.items():
+            newest[source] = max(at, newest.get(source, at))
+    offsets = [backlog(each.endOffset, each.latestOffset) for each in progress.sources]
+    waiting = {n: rows for n, rows in zip(sources, offsets, strict=False) if rows is not None}
     silent: dict[str, float] = {}
+    refreshed: dict[str, int] = {}
     for report in reports:
         silent |= report.silent
+        refreshed |= report.refreshed
     return Batch(
         at=progress.timestamp,
         run=str(progress.runId),
@@ -101,6 +114,10 @@ def batch_event(progress: StreamingQueryProgress, sources: Sequence[str]) -> Bat
         dropped=dropped,
         filtered=_filtered(rows, reports, dropped),
         silent=silent,
+        refreshed=refreshed,
+        watermark=min(clocks, default=None),
+        newest=newest,
+        backlog=waiting,
     )
 
 
@@ -133,7 +150,10 @@ def _filtered(
     dropped: Mapping[str, Mapping[str, int]],
 ) -> dict[str, int]:
     """Rows read, less those sent to cells and those that could not be sent, by source."""
-    found = {}
+    found: dict[str, int] = {}
+    for report in reports:
+        for source, count in report.filtered.items():
+            found[source] = found.get(source, 0) + count
     for source, read in rows.items():
         sent = sum(report.sent.get(source, 0) for report in reports)
         if any(source in report.sent for report in reports):

@@ -79,6 +79,7 @@ class PreparedJob:
                 checkpoint=job.checkpoint,
                 trigger=interval_of(job),
                 dropped=DROPPED if job.late or job.rejected else None,
+                refresh=job.refreshed,
                 **self.options,
             )
 

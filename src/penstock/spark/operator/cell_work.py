@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import MapState
 
 from penstock.cells.delivery import Delivery, from_chunk
 from penstock.cells.packing import NO_NEWS
 from penstock.engine.overload.overload import Overload
-from penstock.errors import CheckpointError
-from penstock.spark.cells.cell import CellSettings
-from penstock.spark.cells.cell_report import CellReport
+from penstock.errors import CheckpointError, InvariantBroken
+from penstock.spark.cells.cell import CellSettings, static_share
+from penstock.spark.cells.cell_report import CellReport, in_milliseconds, newest_times
 from penstock.spark.cells.trigger_budget import seconds_until_due
 from penstock.spark.operator.evolution import Seeds
 from penstock.spark.rows.envelope import Envelope
@@ -30,6 +31,7 @@ from penstock.spark.state.cell_store import StateValues
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.engine_cache import WORKER
 from penstock.spark.state.plan_orders import PlanOrders
+from penstock.spark.state.static_versions import StaticVersions
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class CellWork:
     """Windows that were laid out anew since the query ran last, if they had to be."""
     born: ResultTime | None = None
     """The column of the event time of results, if it is wanted."""
+    versions: StaticVersions | None = None
+    """The versions of static relations, if any is refreshed."""
 
     def take(
         self, key: int, rows: Iterable[pd.DataFrame], values: MapState, mark: str, batch: int
@@ -62,6 +66,10 @@ class CellWork:
         start = time.perf_counter()
         number = self.keys.index(key)
         packed = Packed.of(self.settings, rows)
+        for source, version in packed.refreshed.items():
+            relation = self._version(source, version)
+            share = static_share(self.settings, number, source, relation)
+            packed.delivery.add(source, None, share)
         delivery = packed.delivery
         given = PlanOrders.read(self.orders).given(self.settings.plan)
         store = StateValues(values)
@@ -92,6 +100,9 @@ class CellWork:
             sent=packed.sent,
             dropped=counted(dropped),
             silent=taken.silent,
+            refreshed=packed.refreshed,
+            event_clock=in_milliseconds(self.settings.query, taken.watermark),
+            newest=newest_times(self.settings.query, live.cell.engine.newest),
             operators=taken.operators,
             decisions=tuple(event.to_json() for event in taken.decisions),
             overload=taken.overload,
@@ -103,6 +114,12 @@ class CellWork:
         yield from Envelope.of(schema, self.column).wrap(results, report, dropped)
         count, handed = sum(taken.rows.values()), time.perf_counter() - ready
         live.cell.engine.note_host(count, ready - taken.pushed, taken.results.num_rows, handed)
+
+    def _version(self, source: str, version: int) -> pa.Table:
+        """The rows of the static relation ``source`` in its ``version``."""
+        if self.versions is None:
+            raise InvariantBroken(f"{source} has a version, and nobody knows where")
+        return self.versions.read(source, version)
 
     def _due(self, start: float) -> float | None:
         """When the cell must be done that was called at ``start``, by the clock of ``start``."""
@@ -123,6 +140,8 @@ class Packed:
     """Rows that were sent to any cell, as far as this one tells it, by source."""
     rejected: list[SideRow]
     """Rows that were sent to none, as far as this cell tells it."""
+    refreshed: dict[str, int] = field(default_factory=dict)
+    """Static relations that have another version from now on, with its number."""
 
     @classmethod
     def of(cls, settings: CellSettings, frames: Iterable[pd.DataFrame]) -> Packed:
@@ -134,8 +153,11 @@ class Packed:
         ]
         packed.sort(key=lambda row: row[:3])
         found = cls(Delivery(), {}, [])
-        for number, _, _, newest, chunk, sent, rejected in packed:
+        for number, _, sequence, newest, chunk, sent, rejected in packed:
             source = settings.query.sources[int(number)]
+            if source in settings.static:
+                found.refreshed[source] = int(sequence)
+                continue
             found.delivery.add(
                 source,
                 None if newest == NO_NEWS else int(newest),

@@ -2,10 +2,11 @@
 
 Beside what Spark keeps there, a job has two files: whose the checkpoint is
 (:mod:`penstock.spark.state.checkpoint_owner`) and what people have ordered
-(:mod:`penstock.spark.state.plan_orders`). The driver writes them, and cells, which run in Python
-workers on any host, read the orders. So both have to reach the folder without Java: on this machine
-as files, elsewhere with ``pyarrow.fs``, which has S3, Google's and Azure's stores, and HDFS where
-its library is installed. An object appears as a whole or not at all, as a renamed file does.
+(:mod:`penstock.spark.state.plan_orders`); and versions of static relations that are refreshed
+(:mod:`penstock.spark.state.static_versions`). The driver writes them, and cells, which run in
+Python workers on any host, read them. So they have to reach the folder without Java: on this
+machine as files, elsewhere with ``pyarrow.fs``, which has S3, Google's and Azure's stores, and HDFS
+where its library is installed. An object appears as a whole or not at all, as a renamed file does.
 
 ``s3a://`` is Hadoop's name for S3. Its endpoint, region and keys are those that the session has for
 Hadoop's connector (``spark.hadoop.fs.s3a.…``, also by bucket); without keys the usual places of
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -83,12 +85,22 @@ class CheckpointFiles:
         """Replace the file ``name`` as a whole; it is durable when this returns."""
         folder = local_path(self.address)
         if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             replace_private(folder / name, content)
             return
         files, path = _store(self.address, self.options)
         with files.open_output_stream(f"{path}/{name}") as stream:
             stream.write(content)
+
+    def remove(self, name: str) -> None:
+        """Remove the file ``name``; nothing happens if it is not there."""
+        folder = local_path(self.address)
+        if folder is not None:
+            (folder / name).unlink(missing_ok=True)
+            return
+        files, path = _store(self.address, self.options)
+        with suppress(FileNotFoundError):
+            files.delete_file(f"{path}/{name}")
 
     def names(self, folder: str) -> list[str] | None:
         """Names in the ``folder`` below; None if it is not there."""
