@@ -20,7 +20,9 @@ from penstock.kernels.kernel import inlined
 
 
 @intrinsic
-def _pointer(typing_context: Any, address: Any) -> Any:
+def pointer(typing_context: Any, address: Any) -> Any:
+    """``address`` as a pointer."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], voidptr_t)
 
@@ -43,19 +45,19 @@ def call(typing_context: Any, function: Any, argument: Any) -> Any:
 @inlined
 def int64s(address: int, size: int) -> NDArray[np.int64]:
     """``size`` numbers of 64 bits from ``address`` on."""
-    array: NDArray[np.int64] = carray(_pointer(address), (size,), np.int64)
+    array: NDArray[np.int64] = carray(pointer(address), (size,), np.int64)
     return array
 
 
 @inlined
 def uint32s(address: int, size: int) -> NDArray[np.uint32]:
     """``size`` numbers of 32 bits from ``address`` on."""
-    array: NDArray[np.uint32] = carray(_pointer(address), (size,), np.uint32)
+    array: NDArray[np.uint32] = carray(pointer(address), (size,), np.uint32)
     return array
 
 
 @inlined
 def bytes_at(address: int, size: int) -> NDArray[np.uint8]:
     """``size`` bytes from ``address`` on."""
-    array: NDArray[np.uint8] = carray(_pointer(address), (size,), np.uint8)
+    array: NDArray[np.uint8] = carray(pointer(address), (size,), np.uint8)
     return array

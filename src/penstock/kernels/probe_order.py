@@ -7,8 +7,14 @@ numbers, ``code``; what changes from push to push stands in ``now``.
 ``code`` begins with :data:`STEP` numbers for each step, at the places named below; three of them
 say where in ``code`` lists begin: of the columns of the key (address, mask, slot), of the
 comparisons that the probe does not make, and of the columns of ids (addresses) if the target holds
-composites. ``DATES`` says where, for each slot, the lifespans of its leaf are found. A *slot*
-is a place for the leaf rows of one stream; streams have slots in the order in which they come in.
+composites. Behind the steps, the lifespans of the leaf of each slot are found. A *slot* is a place
+for the leaf rows of one stream; streams have slots in the order in which they come in.
+
+A step may have a residual predicate. Either it is a program, and candidates are tested here
+(:mod:`~penstock.kernels.predicate`); it is an error if it fails for a candidate that has lived, and
+those that have not are left out, whatever becomes of the program. Or (``ASKS``) the caller tests
+them: the order stops there, and goes on when it is called again. In both cases ``rest`` tells where
+it stands: the step, how many candidates there are, and which of them has failed.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ from penstock.kernels.kernel import kernel
 from penstock.kernels.lifespan import BEGINNING, FOREVER
 from penstock.kernels.pairs import mixed
 from penstock.kernels.pointer import int64s, uint32s
+from penstock.kernels.predicate import keep_where
 from penstock.kernels.probe import holds, live_together, live_together_for, probe_keys
 
 Int64s = NDArray[np.int64]
@@ -37,8 +44,13 @@ Int64s = NDArray[np.int64]
     WIDE_COUNT,
     IDS,
     ID_COUNT,
-) = range(12)
-STEP = 12
+    PROGRAM,
+    PARTS,
+    DEPTH,
+) = range(15)
+STEP = 15
+ASKS = -1
+"""The number of ``PARTS`` of a predicate that the caller tests."""
 KEY = 3
 """Address, mask, slot."""
 CHECK = 7
@@ -49,6 +61,13 @@ LOW, NEWEST, BOUND, NARROW = range(4)
 NOW = 4
 """What a step needs to know in this push; the tails of the leaves follow by slot, and then the
 first rows that probes may see."""
+REST_STEP, REST_COUNT, REST_FAILED = range(3)
+REST = 3
+"""Where an order that was stopped stands: the step, 0 if it is the beginning, else 1 more; the
+candidates of it; the one that failed."""
+STOPPED, FAILED = -1, -2
+"""Answers of an order: the caller is asked; a predicate has failed. Less than that is a lack of
+room."""
 
 
 @kernel
@@ -152,6 +171,49 @@ def _date(
 
 
 @kernel
+def _has_lived(
+    code: Int64s, dates: int, tails: Int64s, made: NDArray[np.int64], slots: int, i: int
+) -> bool:
+    """Whether the lifespans of candidate ``i`` share an instant."""
+    birth, death = BEGINNING, FOREVER
+    for slot in range(slots):
+        at, row = dates + DATE * slot, made[slot, i]
+        if row < tails[slot]:
+            return False
+        place = np.uint64(row & code[at + 3])
+        birth = max(birth, int64s(code[at], code[at + 3] + 1)[place])
+        death = min(death, int64s(code[at + 1], code[at + 3] + 1)[place])
+    return bool(birth <= death)
+
+
+@kernel
+def _test(
+    code: Int64s,
+    base: int,
+    dates: int,
+    tails: Int64s,
+    made: NDArray[np.int64],
+    slots: int,
+    number: int,
+    keep: Int64s,
+    failed: Int64s,
+    rest: Int64s,
+) -> int:
+    """Keep the candidates for which the program of a step holds; negative if it has failed."""
+    for i in range(number):
+        keep[np.uint64(i)] = i
+    program, parts, depth = code[base + PROGRAM], code[base + PARTS], code[base + DEPTH]
+    kept, wrong = keep_where(code, program, parts, depth, made, keep, number, failed)
+    for k in range(wrong):
+        if _has_lived(code, dates, tails, made, slots, failed[k]):
+            rest[REST_FAILED] = failed[k]
+            return -1
+    if kept < number:
+        _pack(made, slots, keep, kept)
+    return int(kept)
+
+
+@kernel
 def _keep_whole(
     made: NDArray[np.int64], first: int, after: int, lows: Int64s, count: int, kept: Int64s
 ) -> int:
@@ -175,29 +237,41 @@ def run(
     first: int,
     slots: int,
     count: int,
-    dates: int,
+    is_dated: bool,
     work: NDArray[np.int64],
     keys: Int64s,
     found: NDArray[np.int64],
     active: NDArray[np.int64],
     tally: Int64s,
+    rest: Int64s,
 ) -> int:
     """Run ``count`` combinations through the order; how many come out.
 
     They fill ``slots`` slots of ``work[0]``: the caller has put them there, or else they are the
     rows from ``first`` on of one stream (-1: not so). What comes out is in ``work[steps & 1]``,
-    with births and deaths behind the slots if ``dates`` is not 0. ``tally`` gets, for each step,
-    how many came to it and how many left it. If there is not enough room, the answer is negative:
-    minus the room that is needed.
+    with births and deaths behind the slots if it ``is_dated``. ``tally`` gets, for each step, how
+    many came to it and how many left it. The answer is negative if the order has been
+    :data:`STOPPED` or has :data:`FAILED`, or if there is not enough room: then it is
+    :data:`FAILED` minus the room that is needed. Where it stands is in ``rest``, zeros at first.
     """
     room = keys.shape[0]
-    if first >= 0:
-        rows = work[0, 0]
-        for i in range(count):
-            rows[np.uint64(i)] = first + i
-    tally[:] = 0
-    lows = now[NOW * steps + (now.shape[0] - NOW * steps) // 2 :]
-    for step in range(steps):
+    begin = rest[REST_STEP]
+    rest[REST_STEP] = 0
+    if begin == 0:
+        tally[:] = 0
+        if first >= 0:
+            rows = work[0, 0]
+            for i in range(count):
+                rows[np.uint64(i)] = first + i
+    tails = now[NOW * steps :]
+    lows = tails[(now.shape[0] - NOW * steps) // 2 :]
+    dates = STEP * steps
+    for step in range(begin):
+        slots += max(code[STEP * step + ID_COUNT], 1)
+    if begin:
+        count = rest[REST_COUNT]
+        tally[2 * begin - 1] = count
+    for step in range(begin, steps):
         if count == 0:
             return 0
         known, made = work[step & 1], work[1 - (step & 1)]
@@ -225,7 +299,7 @@ def run(
             )
         )
         if number >= room:
-            return -(number + 1)
+            return FAILED - (number + 1)
         positions, matches = found[0], found[1]
         for slot in range(slots):
             old, new = known[slot], made[slot]
@@ -256,8 +330,17 @@ def run(
             if kept < number:
                 _pack(made, slots, keys, kept)
             number = kept
+        if code[base + PARTS] and number:
+            rest[REST_COUNT] = number
+            if code[base + PARTS] == ASKS:
+                rest[REST_STEP] = step + 1
+                return STOPPED
+            number = _test(code, base, dates, tails, made, slots, number, keys, found[0], rest)
+            if number < 0:
+                rest[REST_STEP] = step + 1
+                return FAILED
         tally[2 * step + 1] = number
         count = number
-    if dates and count:
-        count = _date(code, dates, now[NOW * steps :], work[steps & 1], slots, count, keys)
+    if is_dated and count:
+        count = _date(code, dates, tails, work[steps & 1], slots, count, keys)
     return count

@@ -20,7 +20,9 @@ either. So (``CHOSEN``) only those that were met probe what was made of the wind
 ``rings`` has :data:`RING` numbers for each ring, of which ``HEAD`` moves. There is nothing to take
 back when room runs out: before an item changes anything it makes sure that there is room for it. If
 not, the call ends and says what is lacking (:data:`LACKING`), and the next one goes on from there;
-``progress`` has the item, the stage or input, and the row to go on with.
+``progress`` has the item, the stage or input, and the row to go on with. It ends as well
+(:data:`ORDER_STOPS`) when a probe order has come to a predicate that Python tests, or that cannot
+be computed; ``rest`` says where that is.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from penstock.kernels.cycles import cycles
 from penstock.kernels.kernel import kernel
 from penstock.kernels.pairs import mixed
 from penstock.kernels.pointer import bytes_at, int64s, uint32s
-from penstock.kernels.probe_order import BOUND, LOW, NARROW, NEWEST, NOW
+from penstock.kernels.probe_order import BOUND, FAILED, LOW, NARROW, NEWEST, NOW, REST_STEP
 from penstock.kernels.probe_order import run as run_order
 
 Int64s = NDArray[np.int64]
@@ -44,7 +46,7 @@ RING = 6
 """Of a ring: the first row that probes see, tail, head, the first row of this push, how many rows
 can be put in, and the mask."""
 GUARDED, JOINED = range(2)
-DONE, RING_LACKS, WORK_LACKS, RESULTS_LACK = range(4)
+DONE, RING_LACKS, WORK_LACKS, RESULTS_LACK, ORDER_STOPS = range(5)
 ITEM, STAGE, ROW, LACKING, RESULTS, ANSWERED = range(6)
 PROGRESS = 6
 """Places in ``progress``, and how many there are."""
@@ -56,7 +58,7 @@ OWN_INDEX, THEIR_INDEX, OWN_KEYS, THEIR_KEYS, CHOOSES = range(11, 16)
 INPUTS, STATE, STATE_STORE, MADE, SLOTS_OF_STATE, ORDERS = range(2, 8)
 """Of a join; from ``ORDERS`` on, the place of each order."""
 INDEX_HEADS, INDEX_ENTRIES, INDEX_SHIFT, INDEX_NARROW = range(4)
-SOURCE, COLUMNS, STEPS, TABLE, TABLE_SIZE, DATES, WIDTH, GROWTH, CHOSEN, PARTS = range(10)
+SOURCE, COLUMNS, STEPS, TABLE, TABLE_SIZE, IS_DATED, WIDTH, GROWTH, CHOSEN, PARTS = range(10)
 """Of an order; from ``PARTS`` on, the addresses of the columns of ids if the input holds
 composites; then :data:`STEP` numbers for each step; then the ring of each slot."""
 STEP_RING, STEP_INDEX, STEP_NEW, STEP_COUNTS = range(4)
@@ -323,6 +325,7 @@ def _join(
     sources: Int64s,
     met: NDArray[np.uint8],
     results: NDArray[np.int64],
+    rest: Int64s,
 ) -> int:
     state = code[at + STATE]
     while progress[STAGE] < code[at + INPUTS]:
@@ -341,11 +344,11 @@ def _join(
                 progress[LACKING] = count + 1
                 return WORK_LACKS
             asking = count
-            if code[order + CHOSEN]:
+            if code[order + CHOSEN] and rest[REST_STEP] == 0:
                 asking = _choose(met[SCRATCH + first - rings[ring, OLD] :], first, count, found[0])
                 work[0, 0, :asking] = found[0, :asking]
             mask = rings[ring, MASK]
-            for column in range(columns):
+            for column in range(columns if rest[REST_STEP] == 0 else 0):
                 ids = int64s(code[order + PARTS + column], mask + 1)
                 for i in range(asking):
                     row = found[0, np.uint64(i)] if code[order + CHOSEN] else first + i
@@ -357,16 +360,17 @@ def _join(
                 -1 if columns or code[order + CHOSEN] else first,
                 max(columns, 1),
                 asking,
-                code[order + DATES],
+                code[order + IS_DATED] != 0,
                 work,
                 keys,
                 found,
                 active,
                 tally[: 2 * steps],
+                rest,
             )
             if made < 0:
-                progress[LACKING] = -made
-                return WORK_LACKS
+                progress[LACKING] = FAILED - made
+                return WORK_LACKS if made < FAILED else ORDER_STOPS
             side = steps & 1
             if state >= 0:
                 if rings[state, FREE] < made:
@@ -420,6 +424,7 @@ def run(
     sources: Int64s,
     met: NDArray[np.uint8],
     results: NDArray[np.int64],
+    rest: Int64s,
 ) -> int:
     """Work off what is left of a push; what is lacking, if it cannot be finished.
 
@@ -460,6 +465,7 @@ def run(
                 sources,
                 met,
                 results,
+                rest,
             )
         laps[code[at + LAP]] += cycles() - before
         if lacking:

@@ -308,6 +308,7 @@ def push(
     sources: Int64s,
     met: NDArray[np.uint8],
     results: NDArray[np.int64],
+    rest: Int64s,
     columns: Int64s,
     order: NDArray[np.int64],
     out: NDArray[np.int64],
@@ -340,6 +341,7 @@ def push(
         sources,
         met,
         results,
+        rest,
     )
     count = progress[RESULTS]
     if lacking == DONE and count:

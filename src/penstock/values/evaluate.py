@@ -128,6 +128,12 @@ def _lookup(columns: Columns | Mapping[Column, pa.Array]) -> Columns:
     return columns if callable(columns) else columns.__getitem__
 
 
+def folded(expression: Expression) -> pa.Scalar | None:
+    """The value of ``expression`` if all rows have the same; None if not, or if it is an error."""
+    compiled = _compile(expression)
+    return compiled if isinstance(compiled, pa.Scalar) else None
+
+
 # -- values ----------------------------------------------------------------------------------------
 
 
@@ -348,7 +354,7 @@ def _coalesce(node: Expression, operands: list[Evaluator | pa.Scalar]) -> Evalua
 # -- comparisons and logic -------------------------------------------------------------------------
 
 
-_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _or = pair_kernel_of("or")
@@ -364,7 +370,7 @@ def _compare_floats(
     if isinstance(left, pa.Scalar):
         left, right, operator = right, left, _MIRRORED[operator]
     ieee = COMPARE[operator]
-    opposite = COMPARE[_OPPOSITE[operator]]
+    opposite = COMPARE[OPPOSITE[operator]]
     if isinstance(right, pa.Scalar) and right.as_py() == right.as_py():
         # No NaN on the right: IEEE 754 says "false" to NaN on the left, right unless it is greater.
         if operator in (">", ">="):
@@ -431,7 +437,7 @@ def _rows_where(expression: Expression, truth: bool) -> Filter:
             compiled = _compile(_simplified(left)), _compile(_simplified(right))
             columns = sum(not isinstance(side, pa.Scalar) for side in compiled)
             if columns and not pa.types.is_null(type) and not any(map(_is_null, compiled)):
-                name: str = operator if truth else _OPPOSITE[operator]
+                name: str = operator if truth else OPPOSITE[operator]
                 if pa.types.is_floating(type) and not pa.types.is_float16(type):
                     return _filter_floats(name, *compiled, type.to_pandas_dtype())
                 if _has_ordered_keys(type):
@@ -584,7 +590,7 @@ def _filter_floats(
         left, right, operator = right, left, _MIRRORED[operator]
     width = np.dtype(dtype).itemsize
     compare = _UFUNC[operator]
-    opposite = _UFUNC[_OPPOSITE[operator]]
+    opposite = _UFUNC[OPPOSITE[operator]]
 
     if isinstance(right, pa.Scalar) and right.as_py() == right.as_py():
         constant = dtype(right.as_py())

@@ -7,7 +7,7 @@ out of the ordinary, the tree is therefore written down once, as a list of guard
 rings begin and end. Answers and counts are those of the edges, one by one, which are there for
 everything else:
 
-- joins that try pairs, or compare what is no key; slices of a push that are long against windows;
+- joins that try all pairs; slices of a push that are long against windows;
 - states that lack what is not known beforehand to be asked for (:meth:`JoinTree.process`), probes
   that are put off, tracks side by side;
 - guards before composites, guards on the arrival line, several guards of one window, Bloom filters,
@@ -38,7 +38,7 @@ from penstock.engine.state.working_memory import WORKING
 from penstock.kernels import arrow_struct, whole_push
 from penstock.kernels import push as kernel
 from penstock.kernels.lifespan import BEGINNING
-from penstock.kernels.probe_order import NOW
+from penstock.kernels.probe_order import NOW, REST
 from penstock.values.wiring import KeyColumn
 
 if TYPE_CHECKING:
@@ -151,6 +151,9 @@ class CompiledPush:
         most = max(len(order.steps) for order in orders)
         self._order_now = np.zeros(NOW * most + 2 * self._width, np.int64)
         self._tally = np.zeros(2 * most, np.int64)
+        self._rest = np.zeros(REST, np.int64)
+        self.asks = any(step.asks for order in orders for step in order.steps)
+        """Whether a predicate is tested on columns, of the new rows as well."""
         self._sources = np.zeros(self._width, np.int64)
         self._results = np.empty((self._width, 0), np.int64)
         self._births = self._unasked = np.zeros((0, 3), np.int64)
@@ -164,8 +167,10 @@ class CompiledPush:
             assert isinstance(edge.input, CompositeState)
             assert isinstance(guard.waiting, WaitingInWindow)
             self._wakers.append((guard.place + 2, guard.waiting, edge.input))
-        self._items: list[CompositeState] = []
+        self._items: list[CompositeState | None] = []
         """What each item of the list fills."""
+        self._orders: list[list[CompiledOrder]] = []
+        """The probe orders of each item."""
         self.let_in = 0
         """Rows that came into inputs with the push at hand."""
         self.is_torn = False
@@ -216,7 +221,7 @@ class CompiledPush:
         """Why a tree cannot be written down as it is now; empty if it can."""
         operators = [edge.producer for edge in edges if edge.producer is not None]
         if not all(operator.is_compiled for operator in (*operators, top)):
-            return "a theta join or a residual predicate"
+            return "a theta join"
         if not all(not edge.is_guarded or _only_guard(edge) is not None for edge in edges):
             return "several guards of an input, or one of another kind"
         for edge in edges:
@@ -266,6 +271,7 @@ class CompiledPush:
 
     def _push(self, arrivals: Arrivals, count: int, stopwatch: Stopwatch) -> None:
         self._fresh.fill(0)
+        self._rest.fill(0)
         if len(self._met) < kernel.SCRATCH + count:
             self._met = np.zeros(kernel.SCRATCH + 2 * count, np.uint8)
         began = stopwatch.clock()
@@ -273,7 +279,10 @@ class CompiledPush:
             lacking = self._call(arrivals, True)
             while lacking:
                 self._synchronise(arrivals)
-                self._make_room(lacking)
+                if lacking == kernel.ORDER_STOPS:
+                    self._test()
+                else:
+                    self._make_room(lacking)
                 lacking = self._call(arrivals, False)
         finally:
             self._synchronise(arrivals)
@@ -335,6 +344,7 @@ class CompiledPush:
             self._sources,
             self._met,
             self._results,
+            self._rest,
             columns,
             order,
             out,
@@ -360,6 +370,11 @@ class CompiledPush:
                 index.narrow = bool(is_narrow)
         self.is_torn = False
 
+    def _test(self) -> None:
+        """A probe order has come to a predicate that is tested on columns, or has failed."""
+        item, stage = self._progress[kernel.ITEM], self._progress[kernel.STAGE]
+        self._orders[item][stage].test(self._rest, WORKSPACE.of(self._width))
+
     def _make_room(self, lacking: int) -> None:
         item, count = int(self._progress[kernel.ITEM]), int(self._progress[kernel.LACKING])
         WORKING.ask(count, self._width + 2)
@@ -371,6 +386,7 @@ class CompiledPush:
             self._results = results
         else:
             store = self._items[item]
+            assert store is not None
             store.make_room(count)
             rows = store.rows
             number = self._numbers[id(rows)]
@@ -444,7 +460,7 @@ class CompiledPush:
 
     def _write_down(self) -> None:
         """The tree as a table of addresses and places."""
-        self._items = []
+        self._items, self._orders = [], []
         code: list[int] = []
         items: list[int] = []
         orders = 0
@@ -456,14 +472,15 @@ class CompiledPush:
                 items.append(self._write_guard(code, head, edge, guards[id(edge)], lap))
                 assert isinstance(edge.input, CompositeState)
                 self._items.append(edge.input)
+                self._orders.append([])
             elif edge is None or edge.producer is not None:
                 producer = self._top if edge is None else edge.producer
                 inputs = next(inputs for each, inputs in self._joins if each is producer)
                 assert producer is not None
                 place, orders = self._write_join(code, head, producer, inputs, orders, lap)
                 items.append(place)
-                if producer.state is not None:
-                    self._items.append(producer.state)
+                self._items.append(producer.state)
+                self._orders.append(producer.orders)
         lives = head + len(code)
         code += self._lives()
         births = []
@@ -535,7 +552,7 @@ class CompiledPush:
         columns = self._streams if operator.state is None else list(operator.state.id_columns)
         slots: list[int] = []
         for position, order in enumerate(operator.orders):
-            table, dates = order.table()
+            table = order.table()
             at = head + len(code)
             code += table
             places.append(head + len(code))
@@ -545,7 +562,7 @@ class CompiledPush:
                 ids = [address_of(source.rows.columns[source.id_columns[s]]) for s in order.given]
             code += (self._numbers[id(source.rows)], len(ids), len(order.steps), at, len(table))
             chosen = self._chooser is not None and self._spares(self._chooser, order)
-            code += (dates, len(order.slots), number, chosen, *ids)
+            code += (order.is_dated, len(order.slots), number, chosen, *ids)
             number += 1
             for other, step in operator.steps[position]:
                 assert step.index is not None

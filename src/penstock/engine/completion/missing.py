@@ -237,7 +237,7 @@ class Missing:
         way = self._way(position)
         join = (
             self._joined
-            if self._are_contemporaries and all(step.by_keys for _, step in way)
+            if self._are_contemporaries and all(step.hashed for _, step in way)
             else self._joined_and_dated
         )
         for first in range(0, len(rows), _AT_ONCE):

@@ -1,10 +1,11 @@
-"""A probe order as one compiled call, for joins by keys alone.
+"""A probe order as one compiled call, for joins by keys.
 
 Step by step, a probe order costs some twenty calls into compiled code and as many arrays, however
 few rows there are. Here the order is written down once as a table of addresses and places
 (:mod:`penstock.kernels.probe_order`), anew whenever a ring has moved, and a push fills in
 what has changed: where rows begin and end. Answers, their order and what is counted are those of
-the steps.
+the steps. Residual predicates on numbers and times are part of the table; at others the call ends,
+their columns are tested by Arrow's kernels, and it goes on with what is left.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from penstock.engine.state.address import address_of
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.state.payload import RingColumn
 from penstock.engine.state.rows import ACTIVE
+from penstock.errors import InvariantBroken
 from penstock.kernels import probe_order as kernel
+from penstock.query.expression import Column
 from penstock.values.wiring import Condition, KeyColumn
 
 Int64s = NDArray[np.int64]
@@ -68,7 +72,7 @@ WORKSPACE = _Workspace()
 
 
 class CompiledOrder:
-    """Combinations over ``streams`` go through ``steps``, all of them by keys alone."""
+    """Combinations over ``streams`` go through ``steps``, all of them by keys."""
 
     def __init__(
         self,
@@ -87,7 +91,6 @@ class CompiledOrder:
                 self.slots[stream] = len(self.slots)
         self._leaves = [leaves[stream] for stream in self.slots]
         self._code = np.empty(0, np.int64)
-        self._dates = 0
         self._generations: list[int] = []
         # To pack numbers is several times faster than numpy's conversion of a list.
         packing = struct.Struct(f"={kernel.NOW * len(steps) + 2 * len(self.slots)}q")
@@ -95,6 +98,7 @@ class CompiledOrder:
         self._now_in_bytes = bytearray(packing.size)
         self._now = np.frombuffer(self._now_in_bytes, np.int64)
         self._tally = np.zeros(2 * len(steps), np.int64)
+        self._rest = np.zeros(kernel.REST, np.int64)
 
     def is_whole_for(self, batch: Composites, bounds: Sequence[int]) -> bool:
         """Whether ``batch`` finds all that there is: no target lacks anything.
@@ -159,20 +163,51 @@ class CompiledOrder:
                 first,
                 len(self.given),
                 count,
-                self._dates,
+                self._dated,
                 work,
                 space.keys,
                 space.found,
                 ACTIVE,
                 self._tally,
+                self._rest,
             )
             if made >= 0:
                 return made, work[steps & 1]
-            needed = -made
+            if made >= kernel.FAILED:
+                self.test(self._rest, work)
+            else:
+                needed = kernel.FAILED - made
 
-    def table(self) -> tuple[list[int], int]:
-        """The order as numbers, and where in them lifespans are found (0: not needed)."""
+    def test(self, rest: Int64s, work: NDArray[np.int64]) -> None:
+        """The order has come to a residual predicate: keep those candidates for which it holds.
+
+        If it is tested inside, that has failed for one of them, which is an error.
+        """
+        number, count, failed = rest.tolist()
+        step, made = self.steps[number - 1], work[number & 1]
+        known = len(self.given) + sum(len(_streams_of(s.target)) for s in self.steps[:number])
+        streams = list(self.slots)[:known]
+        if step.program is not None:
+            rest[:] = 0
+            step.holding({s: made[i, failed : failed + 1] for i, s in enumerate(streams)})
+            raise InvariantBroken("a predicate failed in a program, but not on columns")
+        kept = step.holding({s: made[i, :count] for i, s in enumerate(streams)})
+        if len(kept) < count:
+            made[:known, : len(kept)] = made[:known, kept]
+        rest[kernel.REST_COUNT] = len(kept)
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether what comes out has lifespans."""
+        return self._dated
+
+    def table(self) -> list[int]:
+        """The order as numbers."""
         lists: list[int] = []
+        for leaf in self._leaves:
+            rows = leaf.rows
+            span = -1 if leaf.fixed_span is None else leaf.fixed_span
+            lists += (address_of(rows.births), address_of(rows.deaths), span, rows.mask)
         start = kernel.STEP * len(self.steps)
         code: list[int] = []
         for step in self.steps:
@@ -187,17 +222,25 @@ class CompiledOrder:
             ):
                 code += (start + len(lists), count)
                 lists += part
-        dates = start + len(lists) if self._dated else 0
-        for leaf in self._leaves:
-            rows = leaf.rows
-            span = -1 if leaf.fixed_span is None else leaf.fixed_span
-            lists += (address_of(rows.births), address_of(rows.deaths), span, rows.mask)
-        return [*code, *lists], dates
+            if step.program is None:
+                code += (0, kernel.ASKS if step.asks else 0, 0)
+            else:
+                code += (start + len(lists), len(step.program.parts), step.program.depth)
+                lists += step.program.code(self._place_of)
+        return [*code, *lists]
 
     def _write_down(self) -> None:
         """The order as a table of addresses and places."""
-        code, self._dates = self.table()
-        self._code = np.array(code, np.int64)
+        self._code = np.array(self.table(), np.int64)
+
+    def _place_of(self, column: Column) -> tuple[int, int, int, int]:
+        """Where a column of a predicate lies, and the slot of its stream."""
+        slot = self.slots[column.stream]
+        found = self._leaves[slot].payload.columns[column.name]
+        assert isinstance(found, RingColumn)
+        rows = found.rows
+        flags = 0 if found.flags is None else address_of(rows.columns[found.flags])
+        return address_of(rows.columns[found.column]), rows.mask, slot, flags
 
     def _key(self, key: KeyColumn) -> tuple[int, int, int]:
         slot = self.slots[key.stream]

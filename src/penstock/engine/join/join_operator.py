@@ -94,7 +94,7 @@ class JoinOperator:
             self.steps.append(steps)
         self._compiled = [
             CompiledOrder(sorted(start), steps, self._leaves, self.state is None)
-            if self._compiles and all(step.by_keys for step in steps)
+            if self._compiles and all(step.hashed for step in steps)
             else None
             for start, steps in zip(
                 streams, ([step for _, step in order] for order in self.steps), strict=True

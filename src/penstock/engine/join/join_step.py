@@ -24,6 +24,7 @@ from penstock.engine.state.working_memory import WORKING
 from penstock.kernels import pairs, probe, ring
 from penstock.query.expression import Column
 from penstock.values.evaluate import conjunction
+from penstock.values.predicate_program import program_of
 from penstock.values.wiring import Condition, KeyColumn, Linking
 
 Int64s = NDArray[np.int64]
@@ -66,7 +67,10 @@ class JoinStep:
         """Candidates per probe, lately: how much room the next probe needs."""
         self._has_learned = False
         self._leaves = leaves
-        self._residual = conjunction([p.expression for p in linking.residuals])
+        residuals = tuple(p.expression for p in linking.residuals)
+        self._residual = conjunction(residuals)
+        self.program = program_of(residuals) if residuals else None
+        """The residual predicates as a program, if they have one."""
         equalities = tuple(Condition(probe.EQUAL, mine, theirs) for mine, theirs in linking.keys)
         self.hashed = bool(linking.keys) and algorithm == "hash"
         self.index: HashIndex | None = None
@@ -210,17 +214,18 @@ class JoinStep:
         self._has_learned = True
 
     @property
-    def by_keys(self) -> bool:
-        """Whether :meth:`extend` may stand for :meth:`apply`."""
-        return self.hashed and self._residual is None
+    def asks(self) -> bool:
+        """Whether there are residual predicates that are tested on columns alone."""
+        return self._residual is not None and self.program is None
 
     def extend(
         self, ids: Mapping[str, Int64s], bound: int, among: Among | None = None
     ) -> dict[str, Int64s]:
         """All combinations of ``ids`` with rows before ``bound`` that pass every comparison.
 
-        ``among`` is as for :meth:`apply`. Lifespans are not looked at: the caller tests them when
-        the combination is complete.
+        ``among`` is as for :meth:`apply`. Lifespans are not looked at, unless there is a residual
+        predicate: the caller tests them when the combination is complete. Only for steps that are
+        :attr:`hashed`.
         """
         index = self.index
         assert index is not None
@@ -248,15 +253,31 @@ class JoinStep:
         else:
             found = {run[0]: at}
         found.update(theirs)
-        if self._checks and len(at):
-            keep = np.ones(len(at), np.bool_)
+        count = len(at)
+        if self._checks and count:
+            keep = np.ones(count, np.bool_)
             if self._compare(found, keep):
                 positions = np.flatnonzero(keep)
                 found = {stream: ring.pick(rows, positions) for stream, rows in found.items()}
-                self._counts[self._matches] += len(positions)
-                return found
-        self._counts[self._matches] += len(at)
+                count = len(positions)
+        if self._residual is not None and count:
+            positions = self.holding(found)
+            if len(positions) < count:
+                found = {stream: ring.pick(rows, positions) for stream, rows in found.items()}
+                count = len(positions)
+        self._counts[self._matches] += count
         return found
+
+    def holding(self, ids: Mapping[str, Int64s]) -> Int64s:
+        """Positions of the combinations that have lived and pass the residual predicates."""
+        assert self._residual is not None
+        found = date(ids, self._leaves)
+        lived = np.flatnonzero(found.births <= found.deaths)
+        if len(lived) < len(found):
+            found = found.pick(lived)
+        if not len(lived):
+            return lived
+        return lived[self._residual(ColumnReader(found, self._leaves), len(found))]
 
     def _try_all(
         self,

@@ -537,7 +537,9 @@ class WholePush:
 
         If it is known what is fresh, it lets pass all without a look if their oldest rows are.
         """
-        if tree.missing:  # What they will ask for is completed when they are there.
+        if tree.missing or (compiled.asks and self._chunked):
+            # What they will ask for is completed when they are there, and a predicate may read
+            # what lies in no ring.
             heads = {
                 reader.alias: reader.leaf.rows.head
                 for slot, _, _ in self._coming

@@ -47,7 +47,7 @@ def _sample_of_join(edge: Edge) -> Sample | None:
         return None
     ids, scale = sample
     for _, step in edge.producer.steps[position]:
-        if not step.by_keys:
+        if not step.hashed or step.linking.residuals:
             return None
         rows = step.target.rows
         if rows.head <= rows.low or len(next(iter(ids.values()))) == 0:
