@@ -19,7 +19,7 @@ SEARCHING = $(shell grep -rlE --include='test_*.py' 'hypothesis|testing.generato
 PLAIN = $(filter-out $(SEARCHING),$(shell find tests -name 'test_*.py' | sort))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test matrix lint bench docs install lock clean
+.PHONY: help demo ui test matrix lint bench docs install lock release clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,13 @@ lock: $(INSTALLED) ## pin the newest versions that pyproject.toml allows
 	PATH="$$PATH:$(BIN)" UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile pyproject.toml \
 		--extra dev --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
 		--no-emit-index-url --output-file requirements.lock
+
+release: $(INSTALLED) ## wheel, sdist and notes of this version into dist; uploads nothing
+	rm -rf dist
+	$(BIN)/hatchling build
+	awk '/^## \[/ { versions++ } versions == 1' CHANGELOG.md > dist/NOTES.md
+	@echo "penstock: dist has what a release needs. Next: set the date in CHANGELOG.md, commit, then"
+	@echo "  git tag v$$($(BIN)/python -c 'import penstock; print(penstock.__version__)')"
 
 clean: ## remove .venv and everything else that was made
 	rm -rf $(VENV) .venv-3.* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
