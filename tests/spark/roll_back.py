@@ -12,3 +12,9 @@ def roll_back(checkpoint: Path, batch: int) -> None:
             name = file.name.removeprefix(".").removesuffix(".crc")
             if name.isdecimal() and int(name) > batch:
                 file.unlink()
+
+
+def uncommit(checkpoint: Path, batch: int) -> None:
+    """As if the driver had died when the sink had committed ``batch``, and Spark had not."""
+    for name in (str(batch), f".{batch}.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)

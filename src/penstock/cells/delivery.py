@@ -55,6 +55,21 @@ class Delivery:
             for source, chunks in self.chunks.items()
         }
 
+    def counts(self) -> dict[str, int]:
+        """Rows of each source."""
+        return {source: len(table) for source, table in self.tables().items()}
+
+    def sorted(self) -> Delivery:
+        """The same rows in an order that follows from them alone, as far as types have one."""
+        found = Delivery(dict(self.newest))
+        for source, rows in self.tables().items():
+            try:
+                names = [(name, "ascending") for name in rows.column_names]
+                found.add(source, None, to_chunk(rows.sort_by(names)))
+            except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
+                found.chunks[source] = self.chunks[source]
+        return found
+
     def to_parts(self) -> list[bytes | memoryview]:
         """The bytes of the delivery, piece by piece."""
         sizes = {source: [len(c) for c in chunks] for source, chunks in self.chunks.items()}

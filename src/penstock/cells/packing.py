@@ -72,6 +72,8 @@ class Packer:
     """Whether batches are of event times and rows, NULL for rejected ones."""
     values: bool = False
     """Whether rejected rows are wanted, or only their number."""
+    retired: tuple[int, ...] = ()
+    """Keys of cells that are not used any more, which get the news to let go of their state."""
 
     def pack(self, batches: Iterable[pa.RecordBatch], partition: int) -> Iterator[pa.RecordBatch]:
         """The packed rows of ``batches``, which are all rows of ``partition``."""
@@ -85,7 +87,8 @@ class Packer:
                 batch = pa.RecordBatch.from_struct_array(batch.column(1).drop_null())
             batch, rejected = self._readable(batch)
             columns = self._conformed(batch)
-            chunks: list[bytes | None] = [None] * len(self.keys)
+            keys = self.keys + self.retired
+            chunks: list[bytes | None] = [None] * len(keys)
             whole = pa.RecordBatch.from_arrays(list(columns.values()), schema=self.schema)
             sent = np.zeros(batch.num_rows, np.bool_)
             for share in router.route(self.source, columns, batch.num_rows):
@@ -99,7 +102,7 @@ class Packer:
                 count = last - first
                 yield pa.RecordBatch.from_arrays(
                     [
-                        pa.array(self.keys[first:last], pa.int32()),
+                        pa.array(keys[first:last], pa.int32()),
                         pa.array([number] * count, pa.int32()),
                         pa.array([partition] * count, pa.int32()),
                         pa.array([sequence] * count, pa.int32()),

@@ -491,6 +491,20 @@ class Engine:
         policy = self._overload
         return None if policy is None or policy.option.policy == "exact" else policy.accounts(4)
 
+    def repeat_decisions(
+        self, accounts: Mapping[str, Any] | None, rows: Mapping[str, int], from_base: bool
+    ) -> None:
+        """Make the next push so that another engine can repeat it: what is put off follows from
+        ``accounts``, those of the push before, and from no clock.
+
+        ``rows`` are those that the push brings of each source. ``from_base`` if the engine has just
+        been restored. If it has not, and the push must put probes off, it raises
+        :class:`~penstock.engine.overload.overload_control.NeedsBase`.
+        """
+        if self._overload is not None:
+            told = {s.alias: rows[s.source] for s in self.query.streams if s.source in rows}
+            self._overload.repeat(accounts, told, from_base)
+
     def take_over_accounts(self, accounts: Mapping[str, Any]) -> None:
         """Go on from :meth:`overload_accounts` of the engine that made the pushes which this one
         has only made again."""
@@ -682,6 +696,11 @@ class Engine:
         self.change_plan(self._control.to_undo())
         self._control.pinned = True
         self._control.note(self, "undo", before)
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether another plan is being prepared, while the one before it still runs."""
+        return self._preparation is not None
 
     @property
     def is_pinned(self) -> bool:
@@ -1307,8 +1326,8 @@ class Engine:
             engine._trees[0] = load_tree(engine._trees[0], overload["tree"], tables, counts)
             engine._overload.attach(engine._trees[0])
             load_debts(engine._trees[0], overload["tree"]["debts"], next(tables))
-            if plan is not None:
-                engine.migrate(plan)  # This pays the debt, if the plan is another.
+            if given is not None:
+                engine.migrate(given)  # This pays the debt, if the plan is another.
         return engine
 
     def _load_times(self, header: Mapping[str, Any]) -> None:

@@ -49,12 +49,11 @@ from penstock.query.parse import parse
 from penstock.spark.cells.cell import Cell, CellSettings, with_static
 from penstock.spark.cells.cell_keys import cell_keys
 from penstock.spark.cells.cell_report import OBSERVED
-from penstock.spark.cells.speculation import check_speculation
 from penstock.spark.cells.trigger_budget import with_budget
 from penstock.spark.explain import JoinDescription, described
 from penstock.spark.operator.cell_processor import CellProcessor
 from penstock.spark.operator.cell_work import CellWork
-from penstock.spark.operator.evolution import evolved
+from penstock.spark.operator.evolution import Evolved, evolved
 from penstock.spark.operator.version_stream import Versioned, version_stream
 from penstock.spark.private_spark import look_again, watermark_delay
 from penstock.spark.rows.arrow_types import answer_schema, arrow_schema, check_type
@@ -154,7 +153,6 @@ def join(
         raise OptionError("dropped and result_time are for streams, and these are batch DataFrames")
     if streaming:
         check_session(spark)
-        check_speculation(spark.conf.get, options.get("overload", "exact"))
         options = with_budget(options, trigger, placement.cells, lambda: parallelism(spark))
     every = intervals(query, refresh, options) if refresh else {}
     if every and not streaming:
@@ -182,6 +180,10 @@ def join(
         options,
     )
     keys = tuple(cell_keys(placement.cells))
+    fingerprint = _fingerprint(settings)
+    taken_over = Evolved()
+    if streaming and checkpoint is not None:
+        taken_over = evolved(spark, os.fspath(checkpoint), settings, keys, fingerprint)
     packed = []
     for source, stream in moving.items():
         pushed = pushdowns[source]
@@ -194,6 +196,7 @@ def join(
             stream.event_time,
             is_masked=pushed.is_masked,
             values=dropped is not None,
+            retired=taken_over.retired,
         )
         rows = pushed.apply(
             frames[source],
@@ -234,13 +237,11 @@ def join(
     if not streaming:
         at_once = _all_at_once(settings, keys)
         return described(grouped.applyInArrow(at_once, answer_schema(query.schema)[1]), description)
-    fingerprint = _fingerprint(settings)
-    seeds = None
-    if checkpoint is not None:
-        seeds = evolved(spark, os.fspath(checkpoint), settings, keys, fingerprint)
     ordered = None if orders is None else CheckpointFiles.of(os.fspath(orders), spark)
     versions = None if versioned is None else versioned.versions
-    work = CellWork(settings, keys, fingerprint, ordered, trigger, dropped, seeds, born, versions)
+    work = CellWork(
+        settings, keys, fingerprint, ordered, trigger, dropped, taken_over.seeds, born, versions
+    )
     processor = CellProcessor(work)
     envelope = Envelope.of(query.schema if born is None else born.schema(query.schema), dropped)
     mode = "None" if born is None else "EventTime"

@@ -8,13 +8,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from job_case import QUERY, JobCase
+from job_case import QUERY, SCHEMA, JobCase
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+import penstock
 from penstock.cli import main as cli
 from penstock.cli.explain import explained
 from penstock.cli.live_page import opened_page
@@ -83,6 +86,31 @@ def test_a_failure_and_a_mistake_have_codes_of_their_own(
     case.write(KINDS, top='cells = 1\ntrigger = "available-now"', query=longer)
     with pytest.raises(CheckpointError, match="the window of A was shorter before; name another"):
         run_job(case.job(), console=Console(file=io.StringIO()))
+
+
+def test_a_changed_query_goes_on_and_says_what_it_kept(
+    shared: SparkSession, tmp_path: Path
+) -> None:
+    top = 'cells = 2\ntrigger = "available-now"\nlane = "dataframes"'
+    case = delivered(JobCase(tmp_path, shared).write(KINDS, top))
+    case.run()
+    delivered(case, seed=4)
+    changed = QUERY.replace("B.x = C.x", "B.x = C.x AND A.id < C.id")
+    case.write(KINDS, top, query=changed)
+    written = io.StringIO()
+    assert run_job(case.job(), console=Console(file=written, width=2_000)) == 0
+    assert "are kept and laid out anew: 2 cells: SELECT A.id AS a" in written.getvalue()
+    assert " rows of A, " in written.getvalue()
+    schemas = dict.fromkeys("ABC", SCHEMA)
+    graphs = [penstock.parse(text, schemas) for text in (QUERY, changed)]
+    engines = [penstock.Engine(graph, lateness="5 MINUTES") for graph in graphs]
+    answers: list[pa.Table] = []
+    for push in range(2):
+        rows = {name: tables[push] for name, tables in case.written.items()}
+        answers.append([engine.push(rows) for engine in engines][push])
+    rows_of = [tuple(row.values()) for answer in answers for row in answer.to_pylist()]
+    assert case.results() == Counter(rows_of)
+    assert not [*Path(case.job().checkpoint).glob("penstock.seed-*")]
 
 
 def test_explain(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n\n```text\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
-PAGES = ["how-to/join-dataframes.md"]
+PAGES = ["how-to/join-dataframes.md", "how-to/change-a-running-query.md"]
 PARTITIONS = "spark.sql.shuffle.partitions"
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from job_case import JobCase
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from test_cli_run import KINDS, delivered
 
 from penstock.cli.main import main
+from penstock.spark.operator.cell_processor import CellProcessor
 from penstock.spark.session import PROVIDER, ROCKSDB
 
 pytestmark = pytest.mark.xdist_group("spark")
+
+join_module = importlib.import_module("penstock.spark.join")  # The package has the function.
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
@@ -85,3 +92,44 @@ def test_a_folder_that_is_not_there(
     (tmp_path / "B").rename(tmp_path / "C2")
     assert "sources.B.path" in refusal(case, capsys)
     assert not (tmp_path / "state").exists()
+
+
+def old_format() -> type[CellProcessor]:
+    """Cells as they were before: the header is a value of its own."""
+
+    class Old(CellProcessor):
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self._header = handle.getValueState("header", "text STRING")
+
+        def handleInputRows(  # noqa: N802
+            self,
+            key: Any,
+            rows: Iterator[Any],
+            timerValues: Any,  # noqa: N803
+        ) -> Iterator[Any]:
+            for _ in rows:
+                pass
+            self._header.update(("{}",))
+            yield from ()
+
+    return Old
+
+
+def test_a_checkpoint_of_an_earlier_format(
+    shared: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    top = 'lane = "dataframes"\ntrigger = "available-now"'
+    case = delivered(JobCase(tmp_path, shared).write(KINDS, top))
+    with monkeypatch.context() as patched:
+        patched.setattr(join_module, "CellProcessor", old_format())
+        case.run()
+    delivered(case, seed=4)
+    checkpoint = Path(case.job().checkpoint)
+    before = {n: c for n, c in kept(checkpoint).items() if n.startswith(("offsets", "commits"))}
+    said = refusal(case, capsys)
+    assert "was written by an earlier version; name another checkpoint folder" in said
+    after = kept(checkpoint)
+    assert {n: c for n, c in after.items() if n.startswith(("offsets", "commits"))} == before

@@ -16,10 +16,8 @@ from memory_store import MemoryStore
 from penstock.cells.delivery import Delivery
 from penstock.cells.placement import place
 from penstock.engine.overload.overload import Overload
-from penstock.errors import OptionError
 from penstock.job.job import Job, Sink
 from penstock.planning.limits import Limits
-from penstock.spark.cells.speculation import FORMAT, SPECULATION, check_speculation
 from penstock.spark.cells.trigger_budget import with_trigger_budget
 from penstock.spark.state import cell_history
 from penstock.spark.state.cell_history import CellHistory
@@ -89,26 +87,6 @@ def test_failed_attempts_lost_and_foreign_engines(
         if policy == "defer":
             assert found == wanted
     assert short > 20
-
-
-@pytest.mark.parametrize(
-    ("policy", "settings"),
-    [
-        ("defer", {}),
-        ("defer", {FORMAT: "1"}),
-        ("shed", {SPECULATION: "true"}),
-        ("defer", {SPECULATION: "true", FORMAT: "2"}),
-        (Overload("exact"), {SPECULATION: "true"}),
-    ],
-)
-def test_copies_of_tasks_that_do_no_harm(policy: Any, settings: dict[str, str]) -> None:
-    check_speculation(settings.get, policy)
-
-
-@pytest.mark.parametrize("settings", [{SPECULATION: "true"}, {SPECULATION: "TRUE", FORMAT: "1"}])
-def test_put_off_probes_and_copies_that_state_does_not_tell_apart(settings: dict[str, str]) -> None:
-    with pytest.raises(OptionError, match="speculation = true, where the results of one copy"):
-        check_speculation(settings.get, Overload("defer", seconds=1.0))
 
 
 def job(**fields: Any) -> Job:

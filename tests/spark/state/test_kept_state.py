@@ -6,7 +6,7 @@ import importlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
-from roll_back import roll_back
+from roll_back import roll_back, uncommit
 
 import penstock
 import penstock.spark
+from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError
 from penstock.query.join_graph import JoinGraph
 from penstock.spark.cells.cell_report import cell_reports
@@ -54,6 +55,17 @@ def frugal() -> type[CellProcessor]:
             super().init(handle)
 
     return Frugal
+
+
+def forgetful() -> type[CellProcessor]:
+    """Cells that are restored in every batch."""
+
+    class Forgetful(CellProcessor):
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            importlib.import_module("penstock.spark.state.engine_cache").WORKER.clear()
+            super().init(handle)
+
+    return Forgetful
 
 
 def batch_of(number: int) -> dict[str, pa.Table]:
@@ -100,7 +112,11 @@ class Stream:
         return penstock.spark.join(query, frames, cells, **{"lateness": 0} | options)
 
     def run(
-        self, folder: Path, united: int = 1, actions: int = 1, **options: Any
+        self,
+        folder: Path,
+        queries: Sequence[JoinGraph] = (QUERY,),
+        actions: int = 1,
+        **options: Any,
     ) -> dict[int, Counter[Any]]:
         """The answer of each batch that was run; ``actions`` say how often each is computed."""
         found: dict[int, Counter[Any]] = {}
@@ -110,17 +126,17 @@ class Stream:
             for _ in range(actions):
                 found[batch] = Counter(map(tuple, rows.collect()))
 
-        results = self.join(**options)
-        for _ in range(united - 1):
-            results = results.unionAll(self.join(**options))
-        query = (
+        results = self.join(queries[0], **options)
+        for query in queries[1:]:
+            results = results.unionAll(self.join(query, **options))
+        running = (
             results.writeStream.option("checkpointLocation", str(folder))
             .trigger(availableNow=True)
             .foreachBatch(keep)
             .start()
         )
-        query.awaitTermination()
-        for progress in query.recentProgress:
+        running.awaitTermination()
+        for progress in running.recentProgress:
             self.origins += [each.origin for each in cell_reports(progress.observedMetrics)]
         return found
 
@@ -155,7 +171,7 @@ def test_two_joins_in_one_query(stream: Stream, expected: list[Counter[Any]]) ->
     checkpoint = stream.folder / "checkpoint"
     for start in (0, 6):
         stream.write(range(start, start + 6))
-        found = stream.run(checkpoint, united=2)
+        found = stream.run(checkpoint, queries=[QUERY, QUERY])
         for batch in range(start, start + 6):
             assert found[batch] == expected[batch] + expected[batch]
 
@@ -167,6 +183,61 @@ def test_a_batch_that_is_computed_twice_keeps_its_engines(
     found = stream.run(stream.folder / "checkpoint", actions=2)
     assert [found[batch] for batch in range(8)] == expected[:8]
     assert "live" in stream.origins  # A worker that gets a cell for the first time restores it.
+
+
+def test_a_crash_between_the_commits_of_sink_and_spark_with_probes_put_off(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sink has the answer of the batch, which is done again: by other engines, at another
+    speed. It is the same answer, and what was put off leaves once."""
+    fresh = TEXT.replace("MILLISECONDS]", "MILLISECONDS] FRESHNESS 1 DAY")
+    query = penstock.parse(fresh, schemas=dict.fromkeys("AB", SCHEMA))
+    short = Overload("defer", seconds=1e-4)
+    stream.write(range(5))
+    checkpoint = stream.folder / "checkpoint"
+    sink = stream.run(checkpoint, queries=[query], overload=short)
+    assert total(sink.values()) != total(oracle_of(query, 5)), "nothing was put off"
+    for last in (4, 7):
+        uncommit(checkpoint, last)
+        stream.write(range(last + 1, last + 4))
+        with monkeypatch.context() as patched:
+            patched.setattr(join_module, "CellProcessor", forgetful())
+            again = stream.run(checkpoint, queries=[query], overload=short)
+        assert again.pop(last) == sink[last]
+        sink |= again
+    stream.write(range(11, 12))
+    sink |= stream.run(checkpoint, queries=[query], overload=Overload("defer", seconds=1e4))
+    assert total(sink.values()) == total(oracle_of(query, 12))
+
+
+def oracle_of(query: JoinGraph, batches: int) -> list[Counter[Any]]:
+    oracle = Oracle(query, 0)
+    return [Counter(oracle.push(batch_of(number))) for number in range(batches)]
+
+
+def cells_in(spark: SparkSession, checkpoint: Path) -> int:
+    """Cells that have state."""
+    state = spark.read.format("statestore").option("stateVarName", "header").load(str(checkpoint))
+    return state.select("key.cell").distinct().count()
+
+
+def test_one_of_two_joins_changes(stream: Stream, expected: list[Counter[Any]]) -> None:
+    """Each goes on with the windows that are its own."""
+    checkpoint = stream.folder / "checkpoint"
+    other, later = (
+        penstock.parse(TEXT.replace("A.y <> B.y", each), schemas=dict.fromkeys("AB", SCHEMA))
+        for each in ("A.y < B.y", "A.y > B.y")
+    )
+    stream.write(range(4))
+    found = stream.run(checkpoint, queries=[QUERY, other], checkpoint=checkpoint)
+    lesser, greater = oracle_of(other, 8), oracle_of(later, 8)
+    assert [found[n] for n in range(4)] == [expected[n] + lesser[n] for n in range(4)]
+    stream.write(range(4, 8))
+    with pytest.warns(UserWarning, match="laid out anew"):
+        found = stream.run(checkpoint, queries=[QUERY, later], checkpoint=checkpoint)
+    assert [found[n] for n in range(4, 8)] == [expected[n] + greater[n] for n in range(4, 8)]
+    with pytest.raises(CheckpointError, match="several joins in this query, and it cannot be told"):
+        stream.run(checkpoint, queries=[QUERY, other], checkpoint=checkpoint, cells=3)
 
 
 def test_other_cells_another_lateness_a_changed_query_and_back(
@@ -186,8 +257,11 @@ def test_other_cells_another_lateness_a_changed_query_and_back(
         with pytest.warns(UserWarning, match="laid out anew") if number else nullcontext():
             found = stream.run(checkpoint, checkpoint=checkpoint, **way)
         assert [found[batch] for batch in batches] == [expected[batch] for batch in batches], way
+        assert cells_in(stream.spark, checkpoint) == way["cells"]
+        assert len([*checkpoint.glob("penstock.seed-*")]) == (way["cells"] if number else 0)
     found = stream.run(checkpoint, checkpoint=checkpoint, **ways[-1])
     assert not found, "the same again, and nothing to do"
+    assert not [*checkpoint.glob("penstock.seed-*")]
     other = penstock.parse(
         TEXT.replace("A.id AS a", "B.ts AS b_ts, A.id AS a").replace("A.y <> B.y", "A.y < B.y"),
         schemas=dict.fromkeys("AB", SCHEMA),
@@ -196,11 +270,11 @@ def test_other_cells_another_lateness_a_changed_query_and_back(
     wanted = [Counter(oracle.push(batch_of(number))) for number in range(15)]
     stream.write(range(12, 15))
     with pytest.warns(UserWarning, match="laid out anew"):
-        found = stream.run(checkpoint, checkpoint=checkpoint, query=other, cells=3)
+        found = stream.run(checkpoint, checkpoint=checkpoint, queries=[other], cells=3)
     assert [found[batch] for batch in range(12, 15)] == wanted[12:]
     longer = penstock.parse(TEXT.replace("300", "400"), schemas=dict.fromkeys("AB", SCHEMA))
     with pytest.raises(CheckpointError, match="the window of A was shorter before; name another"):
-        stream.run(checkpoint, checkpoint=checkpoint, query=longer)
+        stream.run(checkpoint, checkpoint=checkpoint, queries=[longer])
     roll_back(checkpoint, 4)
     with pytest.warns(UserWarning, match="laid out anew"):
         found = stream.run(checkpoint, checkpoint=checkpoint, cells=3)

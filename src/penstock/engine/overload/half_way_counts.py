@@ -13,9 +13,10 @@ alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 from penstock.engine.join.join_operator import JoinOperator
 from penstock.engine.join.join_step import JoinStep
@@ -40,6 +41,13 @@ class _Seen:
     last_probes: int = 0
     last_matches: int = 0
     taken: int = 0
+    told: int | None = None
+    """Rows that the target had when another engine looked, in place of those of now."""
+
+    @property
+    def size(self) -> int:
+        """The rows that a probe may see."""
+        return _size(self.step) if self.told is None else self.told
 
     def learn(self) -> None:
         probes, matches = self.step.probes, self.step.matches
@@ -101,12 +109,33 @@ class HalfWayCounts:
         used = self.used
         self.learn()
         for seen in self._seen.values():
-            seen.taken = seen.step.probes
+            seen.taken, seen.told = seen.step.probes, None
         made = {}
         for number, operator in enumerate(self._operators):
             made[operator.streams] = operator.made - self._made[number]
             self._made[number] = operator.made
         return used, made
+
+    def to_json(self) -> list[list[Any]]:
+        """What was found, and how many rows there were to be found."""
+        return [
+            [sorted(origin), sorted(target), seen.pairs, seen.matches, _size(seen.step)]
+            for (origin, target), seen in self._seen.items()
+        ]
+
+    def load_json(self, values: Sequence[Sequence[Any]]) -> None:
+        """Take what :meth:`to_json` wrote down for what was found here."""
+        for origin, target, pairs, matches, _ in values:
+            seen = self._seen.get((StreamSet(origin), StreamSet(target)))
+            if seen is not None:
+                seen.pairs, seen.matches = pairs, matches
+
+    def look_back(self, values: Sequence[Sequence[Any]]) -> None:
+        """Let targets have as many rows as when ``values`` were written down, for one push."""
+        for origin, target, _, _, size in values:
+            seen = self._seen.get((StreamSet(origin), StreamSet(target)))
+            if seen is not None:
+                seen.told = size
 
     def expected(self, join: StreamSet) -> float:
         """The combinations that a binary ``join`` has of what its inputs hold, if all were made."""
@@ -156,7 +185,7 @@ def _productivity(
     coming: Mapping[str, int],
 ) -> float:
     """Matches of a probe, if the state of ``target`` were full."""
-    size = _size(seen.step)
+    size = seen.size
     share = 1.0
     if len(target) > 1:
         share = max(_THINNEST, share_made(target))

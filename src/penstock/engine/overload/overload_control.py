@@ -14,6 +14,15 @@ is left of the time is divided among the rows that are left. Storing these rows 
 results made so far comes first. Debts are paid in passes of a size that the clock allows. So the
 time is overdrawn by a slice, or by rows that take too long to be stored, and not by a wrong guess.
 
+**A push that can be repeated.** A host that may have to make a push again, elsewhere and later, and
+needs the same answer and the same debt then, asks for decisions that follow from the accounts of
+the push before (:meth:`OverloadControl.repeat`): costs, tokens, what half-way joins found and how
+much there was to find. No clock is asked, so there are no slices by the clock: a guess that was
+wrong is made good by the next push, not within this one. Which rows probe depends also on how
+states are laid out, which differs between engines that took in the same. So a push that is limited
+must begin with an engine just restored from a checkpoint, and says so (:class:`NeedsBase`) before
+it has changed anything.
+
 The query is no longer short when several pushes in a row needed no limit and nothing
 is owed. So it goes back to exact by itself, and costs a comparison per push from then on.
 
@@ -29,7 +38,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +50,6 @@ from penstock.engine.overload.half_way_counts import HalfWayCounts
 from penstock.engine.overload.loss_estimate import LossEstimate
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_budget import Grant, ProbeBudget
-from penstock.engine.overload.probe_cost import ProbeCost
 from penstock.engine.rationing.probe_ranking import Correlated, Newest
 from penstock.engine.rationing.rationing import Rationing
 from penstock.engine.state.clock import END, START
@@ -70,6 +78,10 @@ _SLICES, _LEAST_SLICE = 16, 4096
 _ROOM = 0.5
 """A push is paced when it needs more than this part of its time."""
 _EVENTS = 64
+
+
+class NeedsBase(Exception):  # noqa: N818 - a request to the host, no error
+    """A repeatable push is limited, and the engine has not just been restored."""
 
 
 class OverloadControl:
@@ -101,6 +113,8 @@ class OverloadControl:
         self._left: Counter[str] | None = None
         """The rows of a push that is paced by the clock which have not been taken in yet."""
         self._is_clocked = self._is_rationed = self._again = self._is_given = False
+        self._repeats = self._from_base = False
+        self._told_rows: Mapping[str, int] = {}
         self._seconds = 1.0
         self._noted = (0, 0)
         """Probes and results of the push that the budget knows of."""
@@ -160,7 +174,9 @@ class OverloadControl:
     def prices(self) -> Mapping[str, float] | None:
         """What a row of each stream leads to, while pushes may pass by credit."""
         credit = self._credit
-        return None if credit is None or self._again or self._tree.missing else credit.prices
+        if credit is None or self._again or self._repeats or self._tree.missing:
+            return None
+        return credit.prices
 
     def lets_pass(self, need: float, rows: int, now: int) -> bool:
         """Whether a push of ``rows`` that is priced at ``need``, and takes time on to ``now``, is
@@ -237,6 +253,24 @@ class OverloadControl:
         """
         self.budget.start(seconds)
         self._again = again
+        if self._repeats:
+            self.budget.hold()
+
+    def repeat(
+        self, accounts: Mapping[str, Any] | None, rows: Mapping[str, int], from_base: bool
+    ) -> None:
+        """Decide in the next push by ``accounts``, those of the push before, and by no clock.
+
+        ``rows`` are those that the push brings to each stream: of ways to make a push, some leave
+        out rows that fail a predicate before they are counted, and some do not. ``from_base`` if
+        the engine has just been restored from a checkpoint.
+        """
+        self.settle()
+        if accounts is not None:
+            self.take_over(accounts)
+            self._counts.look_back(accounts.get("found", ()))
+        self._repeats, self._from_base, self._told_rows = True, from_base, rows
+        self._is_due, self._costs, self._shares = True, {}, {}
 
     def begin(
         self, rows: Mapping[str, int], first: int, before: int, now: int, given: float | None
@@ -247,6 +281,8 @@ class OverloadControl:
         ``given`` are the probes that the host allows.
         """
         self.settle()
+        if self._repeats:
+            rows = self._told_rows
         if before == START:
             before = first
         elapsed = now - before if before != START else 0
@@ -256,7 +292,8 @@ class OverloadControl:
         self._staged = dict(self._totals)
         self._left, self._is_rationed, self._noted, self._thinned = None, False, (0, 0), []
         self._is_given = given is not None
-        self._is_clocked = given is None and self.option.seconds is not None
+        is_timed = given is None and self.option.seconds is not None
+        self._is_clocked = is_timed and not self._repeats
         self._need = self._yield = 0.0
         if count:
             self._look(rows)
@@ -271,6 +308,9 @@ class OverloadControl:
             self._forget(rationing, now)
         shares = None
         allowed = self._grant.probes
+        if self._repeats and not self._from_base and (rationing.debt or self._need > allowed):
+            self.undo()
+            raise NeedsBase
         alone = self._tree.elders is None  # Beside an older plan there is no saving.
         if count and alone:
             may_not_fit = self._need > allowed
@@ -453,6 +493,8 @@ class OverloadControl:
         rationing = self._tree.rationing
         if rationing is not None and rationing.debt:
             late = self.pay(self._affordable)
+            if self._repeats:
+                self._note(0, late=True)
             if late is not None:
                 in_time = self.freshness.late(late, self._now)
                 stale += len(late) - len(in_time)
@@ -469,7 +511,7 @@ class OverloadControl:
             each = results / max(1.0, probes)
             left = self.budget.fitting(0, each, self._counts.results, late=True)
         else:
-            left = self._grant.probes - self._counts.used
+            left = (self._grant.probes - self._counts.used) / self.budget.late_premium
         return max(1.0, left / max(1.0, probes)) if left >= 1 else 0.0
 
     def pay(self, affordable: Callable[[StreamSet], float]) -> Composites | None:
@@ -507,6 +549,7 @@ class OverloadControl:
             rationing.carried = self._marks[1]
         self._staged = dict(self._totals)
         self._counts.learn()
+        self._repeats = False
 
     def commit(self, before: int) -> None:
         """The push is done."""
@@ -530,6 +573,7 @@ class OverloadControl:
             rationing.follow(self._tree.inputs())
         self._note_used(used)
         self._pushes += 1
+        self._repeats = False
         self._tell()
         self._give_credit()
 
@@ -610,7 +654,16 @@ class OverloadControl:
             "since": self._since,
             "events": self.events[-events:],
             "numbered": self._numbered,
+            "pushes": self._pushes,
+            "budget": self.budget.to_json(),
+            "found": self._counts.to_json(),
+            "carried": [[sorted(o), each] for o, each in self._carried.items()],
         }
+
+    @property
+    def _carried(self) -> Mapping[StreamSet, float]:
+        """Fractions of a row that inputs have not used."""
+        return {} if self._tree.rationing is None else self._tree.rationing.carried
 
     def take_over(self, accounts: Mapping[str, Any]) -> None:
         """Go on from the accounts of another engine that has done the same."""
@@ -622,23 +675,23 @@ class OverloadControl:
         self._since = accounts["since"]
         self.events = list(accounts["events"])
         self._numbered = accounts["numbered"]
+        if "budget" not in accounts:  # Of an earlier version.
+            return
+        self._pushes = accounts["pushes"]
+        self.budget.load_json(accounts["budget"])
+        self._counts.load_json(accounts["found"])
+        if self._tree.rationing is not None:
+            carried = {StreamSet(origin): each for origin, each in accounts["carried"]}
+            self._tree.rationing.carried = carried
 
     def to_json(self) -> dict[str, Any]:
         """What was done so far, for a checkpoint."""
-        return {
-            **self.accounts(),
-            "pushes": self._pushes,
-            "cost": asdict(self.budget.cost),
-            "late cost": asdict(self.budget.late_cost),
-        }
+        return self.accounts()
 
     def load_json(self, values: Mapping[str, Any], now: int) -> None:
         """Go on from a checkpoint."""
         self.loss = LossEstimate(self.loss.root)
         self.take_over(values)
-        self._pushes = values["pushes"]
-        self.budget.cost = ProbeCost(**values.get("cost", {}))
-        self.budget.late_cost = ProbeCost(**values.get("late cost", {}))
         self._now = now
 
     def measure(self) -> dict[str, Any]:

@@ -11,7 +11,9 @@ has an end by the clock, and who works in slices can ask how much still fits
 (:meth:`ProbeBudget.fitting`).
 
 Clocks are parameters: event time comes with the push, CPU and wall time from functions that a test
-can replace.
+can replace. A push that others must be able to repeat (:meth:`ProbeBudget.hold`) asks no clock what
+it may do: it has the seconds that it is told, the interval and the costs that were measured before
+it. What it takes is measured as ever, for those after it.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
 
 from penstock.engine.overload.credit import Credit
 from penstock.engine.overload.fitted_line import FittedLine
@@ -56,6 +58,10 @@ class ProbeBudget:
         self._share = option.cpu if option.has_budget else 1.0
         self._tokens = option.probes * option.burst if option.probes is not None else 0.0
         self._last_start: float | None = None
+        self._interval: float | None = None
+        """Seconds between the starts of the last two pushes."""
+        self._is_held = False
+        """Whether the push at hand is to be repeatable."""
         self._start = self._mark = 0.0
         self._deadline = math.inf
         self._allowed = 0.0
@@ -134,10 +140,14 @@ class ProbeBudget:
             self._allowed = self._option.seconds if seconds is None else seconds
             self._deadline = self._wall_time() + self._allowed
 
+    def hold(self) -> None:
+        """The push that comes in asks no clock: it has all its time until it is done."""
+        self._is_held = True
+
     @property
     def seconds_left(self) -> float:
         """What is left of the time of this push; negative if it is over."""
-        return self._deadline - self._wall_time()
+        return self._allowed if self._is_held else self._deadline - self._wall_time()
 
     @property
     def share_left(self) -> float:
@@ -151,10 +161,16 @@ class ProbeBudget:
         """
         if self.is_timed:
             self._start, self._mark = self._wall_time(), self._cost_time()
+            if not self._is_held:
+                self._note_interval()
         self._rows = self._all_rows = rows
         if given is not None:
             return Grant(given, 0.0)
         return Grant(self._tokens + self._new(rows, seconds, results), self._tokens)
+
+    def _note_interval(self) -> None:
+        if self._last_start is not None and self._start >= self._last_start:
+            self._interval = self._start - self._last_start
 
     def _new(self, rows: int, seconds: float, results: float) -> float:
         option = self._option
@@ -164,10 +180,10 @@ class ProbeBudget:
             if self._deadline == math.inf:
                 self.start()
             return self.fitting(rows, results, 0)
-        if self._last_start is None:
+        if self._interval is None:
             return math.inf  # Nothing to compare with: the first push is measured.
         assert self._share is not None
-        spare = self._share * (self._start - self._last_start)
+        spare = self._share * self._interval
         return self.cost.probes_in(spare, rows, results, self._each_result)
 
     def fitting(self, rows: int, results: float, made: int, late: bool = False) -> float:
@@ -186,6 +202,13 @@ class ProbeBudget:
     def _each_result(self) -> float:
         """Seconds that a result takes after the joins."""
         return self._after["output"].each + self._after["host results"].each
+
+    @property
+    def late_premium(self) -> float:
+        """What a probe that was owed costs, in probes of this push."""
+        if not (self.is_timed and self.late_cost.is_known):
+            return 1.0
+        return self.late_cost.per_probe(0.0) / self.cost.per_probe(0.0)
 
     def seconds_of(self, results: float) -> float:
         """What a probe costs that makes so many results."""
@@ -224,14 +247,17 @@ class ProbeBudget:
                 self.note(self._rows, used - noted, 0)
             elif self._is_warm:
                 self.note_after("output", results, self._cost_time() - self._mark)
+            if self._is_held:
+                self._note_interval()
             self._last_start = self._start
-        self._deadline = math.inf
+        self._deadline, self._is_held = math.inf, False
         self._save(grant, used)
 
     def settle(self, rows: int, seconds: float, results: float, start: float, used: int) -> Grant:
         """Pushes that were not looked at are done, and count as one: the last of them began at
         ``start``, and they made ``used`` probes. What they were allowed."""
         self._start = start
+        self._note_interval()
         grant = Grant(self._tokens + self._new(rows, seconds, results), self._tokens)
         if self.is_timed:
             self._last_start = start
@@ -244,6 +270,26 @@ class ProbeBudget:
         if math.isinf(left):
             left = 0.0
         self._tokens = max(-self._most(grant), min(left, self._most(grant)))
+
+    def to_json(self) -> dict[str, Any]:
+        """All that was measured, and tokens that were saved."""
+        return {
+            "tokens": self._tokens,
+            "started": self._last_start,
+            "interval": self._interval,
+            "warm": self._is_warm,
+            "cost": asdict(self.cost),
+            "late cost": asdict(self.late_cost),
+            "after": {part: asdict(line) for part, line in self._after.items()},
+        }
+
+    def load_json(self, values: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`to_json` wrote down."""
+        self._tokens, self._is_warm = values["tokens"], values["warm"]
+        self._last_start, self._interval = values["started"], values["interval"]
+        self.cost = ProbeCost(**values["cost"])
+        self.late_cost = ProbeCost(**values["late cost"])
+        self._after |= {part: FittedLine(**line) for part, line in values["after"].items()}
 
     def _most(self, grant: Grant) -> float:
         """The most tokens that are saved, or owed: a single slip must not stop everything."""

@@ -73,17 +73,31 @@ class Cell:
         self._static = settings.static.keys()
 
     @classmethod
-    def restore(cls, settings: CellSettings, blob: bytes, ordered: bool = False) -> Cell:
+    def restore(cls, settings: CellSettings, blob: bytes, keep_plan: bool = False) -> Cell:
         """The cell that :meth:`checkpoint` wrote down, with the options and lateness of now.
 
-        Its plan is that of ``settings``, unless somebody has ``ordered`` another since.
+        Its plan is that of ``settings``; with ``keep_plan`` it stays as it was.
         """
-        plan = None if ordered else settings.plan
+        plan = None if keep_plan else settings.plan
         options = {**settings.options, "keep_dropped": True, "lateness": settings.lateness}
         return cls(settings, Engine.restore(settings.query, blob, plan, **options))
 
     def checkpoint(self) -> bytes:
         return self.engine.checkpoint()
+
+    @property
+    def plan(self) -> str:
+        """The plan, or what chooses it; it may not run yet."""
+        return self.engine.routing or str(self.engine.plan)
+
+    def runs(self, plan: str) -> bool:
+        """Whether ``plan`` is the one that runs."""
+        return plan == self.plan and not self.engine.is_changing
+
+    def follow(self, plan: str) -> None:
+        """Run ``plan`` from now on, if that is another, pinned or not as it was."""
+        if plan != self.plan:
+            self.engine.change_plan(plan, "moving-state")
 
     def push(
         self, delivery: Delivered, seconds: float | None = None, again: bool = False

@@ -13,8 +13,8 @@ of the interval, so a cell knows when the next one is due (:func:`seconds_until_
 called late, whether because much was read or because the batch before took too long, it has less
 time, so that the batches get back into step.
 
-What was decided by the clock cannot be repeated; what that means where a batch is run again is told
-in :mod:`penstock.spark.state.cell_history`.
+Under ``defer`` a batch has the time that the one before it had left when its push began, so that
+all attempts at it have the same; see :mod:`penstock.spark.state.cell_history`.
 """
 
 from __future__ import annotations

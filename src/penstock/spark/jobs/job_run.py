@@ -34,6 +34,7 @@ from penstock.spark.jobs.prepared_job import PreparedJob
 from penstock.spark.jobs.sinks import start_sink
 from penstock.spark.jobs.spark_mistake import blamed_on, one_line, own_error
 from penstock.spark.jobs.told_warnings import collected_warnings
+from penstock.spark.operator.evolution import forget_seeds
 from penstock.spark.session import EMPTY_BATCHES, PARTITIONS
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.checkpoint_owner import CheckpointOwner, last_batch
@@ -275,6 +276,8 @@ class JobRun:
             event = batch_event(progress, self._sources)
             if event and event.batch > self._latest:
                 self._count(event)
+                if self.batches == 1:
+                    forget_seeds(self._files)
                 found.append(self._noted(event))
                 found += [self._noted(each) for each in plan_decisions(progress)]
                 found += [self._noted(each) for each in self._news.of(event)]

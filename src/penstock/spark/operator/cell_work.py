@@ -30,6 +30,8 @@ from penstock.spark.state.cell_history import CellHistory
 from penstock.spark.state.cell_store import StateValues
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.engine_cache import WORKER
+from penstock.spark.state.live_cell import HandedOn
+from penstock.spark.state.nearby_values import nearby
 from penstock.spark.state.plan_orders import PlanOrders
 from penstock.spark.state.static_versions import StaticVersions
 
@@ -64,6 +66,9 @@ class CellWork:
         ``values`` is its state, ``mark`` stands for this work in caches.
         """
         start = time.perf_counter()
+        if key not in self.keys:  # A cell of before: its windows are elsewhere by now.
+            values.clear()
+            return
         number = self.keys.index(key)
         packed = Packed.of(self.settings, rows)
         for source, version in packed.refreshed.items():
@@ -72,7 +77,7 @@ class CellWork:
             packed.delivery.add(source, None, share)
         delivery = packed.delivery
         given = PlanOrders.read(self.orders).given(self.settings.plan)
-        store = StateValues(values)
+        store = nearby(StateValues(values))
         seeds = self.seeds
         seed_for = None if seeds is None else partial(seeds.seed, number)
         history = CellHistory(store, self.settings, number, self.fingerprint, given, mark, seed_for)
@@ -113,7 +118,7 @@ class CellWork:
             results, schema = self.born.folded(results), self.born.schema(schema)
         yield from Envelope.of(schema, self.column).wrap(results, report, dropped)
         count, handed = sum(taken.rows.values()), time.perf_counter() - ready
-        live.cell.engine.note_host(count, ready - taken.pushed, taken.results.num_rows, handed)
+        live.handed_on = HandedOn(count, ready - taken.pushed, taken.results.num_rows, handed)
 
     def _version(self, source: str, version: int) -> pa.Table:
         """The rows of the static relation ``source`` in its ``version``."""

@@ -9,7 +9,8 @@ the size of the windows, and a restart reads at most about twice the windows. Wh
 base before the last is let go: with it go tuples whose window has passed.
 
 An entry has a *nonce*: a digest of the nonce of the entry before it, the bytes of the delivery, the
-number of the last order that was obeyed, and the fingerprint. So it names the whole history of a
+number of the last order that was obeyed, the fingerprint, and what was measured by then where that
+decides what is put off. So it names the whole history of a
 cell, and two attempts that do the same have the same one, whoever makes them, wherever and when: a
 failed task that is tried again, a speculative copy, a driver that does not know that it was
 replaced, a copy of the checkpoint.
@@ -31,38 +32,53 @@ beginning of a batch, and an entry has the number of the last one. They are obey
 places, when deliveries are pushed again. That matters to the plan alone: results do not depend on
 plans, so a batch may be tried again with more orders than before, or with none.
 
-**Probes that a policy dropped or put off** by the clock are the one thing that pushing again does
-not repeat. With dropped ones that does no harm: a result leaves only in the batch that brings its
-last tuple. So under ``shed`` a delivery is pushed again within a part of the time of the batch, and
-other probes may be dropped this time; to make all of them would take many times as long as the
-batch may, at the very moment when time is short. What was lost is told by the entry, whoever has
-pushed the delivery since. With probes that were put off it would do harm: a result might have left
-already, or be thought to have. So a batch that leaves debt behind always writes a base, debt
-included, and nobody catches up across it. Behind the last such base nothing is owed at the end of
-any batch, so all that was owed has left, as it does when all probes are made.
+**Probes that a policy dropped** (``shed``) by the clock are not the same when a delivery is pushed
+again, which does no harm: a result leaves only in the batch that brings its last tuple. So a
+delivery is pushed again within a part of the time of the batch, and other probes may be dropped
+this time; to make all of them would take many times as long as the batch may, at the very moment
+when time is short. What was lost is told by the entry, whoever has pushed the delivery since.
+
+**Probes that were put off** (``defer``) would do harm: Spark may accept the answer of one attempt
+and keep the state of another, or find an answer in the sink when it does a batch again after a
+crash, and what one attempt has put off the other may have sent. So all attempts at a batch put off
+the same. How many probes a batch may make follows from what the entry before it has measured, of
+time as well, and from no clock (:meth:`penstock.Engine.repeat_decisions`); so does the plan. A
+batch that has to put off begins with a cell that is just restored from a checkpoint, since live
+ones that took in the same are laid out differently, and takes its rows in an order of their own,
+since Spark may divide them otherwise. The time that a batch takes too long is made good by the
+next one. Orders of people are obeyed after the push here, so that no answer depends on them.
+
+A batch that leaves debt behind always writes a base, debt included, and nobody catches up across
+it. Behind the last such base nothing is owed at the end of any batch, so all that was owed has
+left, as it does when all probes are made.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
+
 from penstock.cells.delivery import Delivery
 from penstock.cells.router import Router
+from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.overload.overload import Overload
+from penstock.engine.overload.overload_control import NeedsBase
 from penstock.errors import CheckpointError
 from penstock.sources.ledger import Note
 from penstock.spark.cells.cell import Cell, CellSettings, with_static
 from penstock.spark.cells.cell_report import Origin
 from penstock.spark.cells.reach import Reach
+from penstock.spark.state.archive import Bundle, bundled, merged, reduced, unbundled
 from penstock.spark.state.cell_store import CellStore, value_name
 from penstock.spark.state.engine_cache import EngineCache
-from penstock.spark.state.live_cell import LiveCell, Taken
+from penstock.spark.state.live_cell import HandedOn, LiveCell, Taken
 from penstock.spark.state.plan_orders import PlanOrders, obey
 from penstock.spark.state.seed import KeptDelivery, OldCell, Seed, shape_of
 from penstock.telemetry.operator_batch import operator_batches
@@ -75,6 +91,10 @@ _NONCE_DIGITS = 32
 """Hexadecimal digits of a nonce: no two different histories have the same 128 bits."""
 _REPLAY = 0.4
 """To catch up may take this part of the time of a batch."""
+_LEAST = 0.25
+"""Of the usual time, for a batch after one that had none left: debts are paid in the end."""
+_CHECKSUM_BYTES = 32
+"""Of a checkpoint of an engine, at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +110,17 @@ class Entry:
     order: int = 0
     """The number of the last order that was obeyed before the batch."""
     accounts: dict[str, Any] | None = None
-    """What an overload policy had done and lost after the batch."""
+    """What an overload policy had done, lost and measured after the batch."""
+    plan: str | None = None
+    """The plan after the batch, where answers depend on it: under ``defer``."""
+    seconds: float | None = None
+    """Time that the batch had when its push began, if the budget is a time: that of the next."""
+    checksum: str = ""
+    """The last bytes of the base, which are its checksum, if probes were owed."""
     newest: dict[str, int] = field(default_factory=dict)
     """The newest event time of each source up to the batch, in ticks."""
+    rows: dict[str, int] = field(default_factory=dict)
+    """Rows of each source in the delivery, where windows count rows."""
 
     @property
     def delivery(self) -> str:
@@ -100,7 +128,7 @@ class Entry:
 
     @property
     def base(self) -> str:
-        return value_name(self.version, self.nonce, "base")
+        return value_name(self.version, self.nonce, "base") + self.checksum[:_NONCE_DIGITS]
 
     @property
     def names(self) -> list[str]:
@@ -127,12 +155,16 @@ class CellHistory:
     """Entries before the first of ``entries`` whose deliveries have rows that may be alive."""
     since: dict[str, int] | None = None
     """Newest event times before the first delivery that is kept, None if that is the very first."""
+    archive: list[Bundle] = field(default_factory=list)
+    """Deliveries before those of ``kept`` that have rows of windows without an end."""
     lost: bool = False
     """Whether deliveries were let go that have rows which may be alive."""
     sources: list[str] = field(default_factory=list)
     """Sources of whose rows this cell has the copy that counts, once there are entries."""
     shape: dict[str, Any] = field(default_factory=dict)
     """What is kept of each source (:mod:`penstock.spark.state.seed`), once there are entries."""
+    given: str = ""
+    """The plan that the settings gave when the last entry was written."""
     _seeded: Seed | None = None
 
     def read(self) -> None:
@@ -153,13 +185,16 @@ class CellHistory:
             )
         self.entries = [Entry(**each) for each in header["entries"]]
         self.kept = [Entry(**each) for each in header["kept"]]
+        self.archive = [Bundle(**each) for each in header.get("archive", ())]
         self.since, self.lost = header["since"], header["lost"]
         self.sources, self.shape = header["sources"], header["shape"]
+        self.given = header.get("plan", self.given)
 
     def _begin_with(self, seed: Seed, header: dict[str, Any]) -> None:
         """Replace what the store has by ``seed``."""
         for each in [*header.get("kept", ()), *header.get("entries", ())]:
             self.store.let_go(Entry(**each).names)
+        self.store.let_go([each["name"] for each in header.get("archive", ())])
         first, *others = seed.deliveries
         self.entries, newest = [], dict(first.newest)
         self.since = dict(first.newest) or None
@@ -169,6 +204,7 @@ class CellHistory:
             for source, instant in delivery.newest.items():
                 newest[source] = max(instant, newest.get(source, instant))
             entry = Entry(version, self._nonce(parts), sum(map(len, parts)), newest=dict(newest))
+            entry = replace(entry, rows=self._counted(delivery))
             self.store.write(entry.delivery, parts)
             self.entries.append(entry)
         self._seeded = seed
@@ -187,11 +223,12 @@ class CellHistory:
         known = [nonce, *(entry.nonce for entry in reversed(self.entries))]
         live = cache.take(self.mark, known)
         if live is not None and live.nonce == nonce and live.taken is not None:
-            self._write(parts, live.cell, nonce)
+            live.base = self._write(parts, live.cell, nonce, live.seconds)
             taken = replace(live.taken, origin="live", pushed=time.perf_counter())
         else:
+            handed_on = None if live is None else live.handed_on
             cell, origin = self._current(live, due)
-            live, taken = self._push(delivery, parts, cell, origin, nonce, due)
+            live, taken = self._push(delivery, parts, cell, origin, nonce, due, handed_on)
         cache.put(self.mark, live)
         return taken, live
 
@@ -199,16 +236,22 @@ class CellHistory:
         """The name of the history with one more delivery, of which these are the bytes."""
         before = self.entries[-1].nonce if self.entries else str(self.number)
         whole = hashlib.sha256()
-        for text in (self.fingerprint, before, str(self._order), self._salt()):
+        for text in (self.fingerprint, before, str(self._order), self._measured()):
             whole.update(f"{len(text)} {text}".encode())
         for part in parts:
             whole.update(part)
         return whole.hexdigest()[:_NONCE_DIGITS]
 
-    def _salt(self) -> str:
-        """Something of this attempt alone, where the clock decides what is done."""
-        option = Overload.of(self.settings.options.get("overload", "exact"))
-        return "" if option.policy == "exact" else secrets.token_hex(8)
+    def _measured(self) -> str:
+        """What decides how much is put off, where anything is."""
+        if not (self._puts_off and self.entries):
+            return ""
+        last = self.entries[-1]
+        return json.dumps([last.accounts, last.plan, last.seconds], sort_keys=True)
+
+    @property
+    def _puts_off(self) -> bool:
+        return Overload.of(self.settings.options.get("overload", "exact")).policy == "defer"
 
     def _push(
         self,
@@ -218,19 +261,33 @@ class CellHistory:
         origin: Origin,
         nonce: str,
         due: float | None,
+        handed_on: HandedOn | None,
     ) -> tuple[LiveCell, Taken]:
-        """Push ``delivery``, of which ``parts`` are the bytes, into ``cell`` and write it down."""
-        if self.entries and self.entries[-1].accounts is not None:
-            cell.engine.take_over_accounts(self.entries[-1].accounts)
+        """Push ``delivery``, of which ``parts`` are the bytes, into ``cell`` and write it down.
+
+        ``handed_on`` is what the host did with the delivery before it.
+        """
+        accounts = self.entries[-1].accounts if self.entries else None
+        if accounts is not None:
+            cell.engine.take_over_accounts(accounts)
+        if handed_on is not None and not self._puts_off:
+            cell.engine.note_host(*handed_on)
         before = cell.engine.metrics()
         cell.engine.drain_events()  # Those of a replay have been told.
         cell.engine.drain_dropped()
-        orders = self.orders.between(self._obeyed)
-        refused = [event for order in orders if (event := obey(cell.engine, order)) is not None]
+        refused = [] if self._puts_off else self._obey(cell)
         start = time.perf_counter()
-        results = cell.push(delivery, seconds=None if due is None else due - start)
+        left = None if due is None else due - start
+        if self._puts_off:
+            cell, results = self._push_as_any(delivery, cell, accounts)
+        else:
+            results = cell.push(delivery, left)
         pushed = time.perf_counter()
-        self._write(parts, cell, nonce)
+        if self._puts_off:
+            if handed_on is not None:
+                cell.engine.note_host(*handed_on)
+            refused = self._obey(cell)
+        base = self._write(parts, cell, nonce, left)
         after = cell.engine.metrics()
         then, now = before["sources"], after["sources"]
         taken = Taken(
@@ -249,7 +306,40 @@ class CellHistory:
             (*refused, *cell.engine.drain_events()),
             _in_brief(after["overload"]),
         )
-        return LiveCell(nonce, cell, taken.state_bytes, taken), taken
+        return LiveCell(nonce, cell, taken.state_bytes, taken, base, left), taken
+
+    def _push_as_any(
+        self, delivery: Delivery, cell: Cell, accounts: Mapping[str, Any] | None
+    ) -> tuple[Cell, pa.Table]:
+        """The results of ``delivery`` as every attempt at the batch has them, and the cell then.
+
+        ``accounts`` are those of the entry before.
+        """
+        last = self.entries[-1] if self.entries else None
+        option = Overload.of(self.settings.options["overload"])
+        seconds = option.seconds
+        if seconds is not None and last is not None and last.seconds is not None:
+            seconds = min(seconds, max(last.seconds, _LEAST * seconds))
+        rows = delivery.counts()
+        if not (last is not None and last.owing):
+            plan = last.plan if last is not None and self.given == self.settings.plan else None
+            if cell.runs(plan or cell.plan):  # What is needed depends on it.
+                cell.engine.repeat_decisions(accounts, rows, from_base=False)
+                try:
+                    return cell, cell.push(delivery, seconds)
+                except NeedsBase:
+                    pass
+            cell = Cell.restore(self.settings, cell.checkpoint(), keep_plan=True)
+            if plan is not None:
+                cell.follow(plan)
+        cell.engine.repeat_decisions(accounts, rows, from_base=True)
+        ordered = delivery if self.settings.query.by_rows else delivery.sorted()
+        return cell, cell.push(ordered, seconds)
+
+    def _obey(self, cell: Cell) -> list[PlanEvent]:
+        """Obey what was ordered since the last entry; the orders that could not be."""
+        found = [obey(cell.engine, order) for order in self.orders.between(self._obeyed)]
+        return [event for event in found if event is not None]
 
     @property
     def _order(self) -> int:
@@ -263,6 +353,10 @@ class CellHistory:
 
     def _current(self, live: LiveCell | None, due: float | None = None) -> tuple[Cell, Origin]:
         """The cell as of the last entry: the live one if it can be trusted, else made anew."""
+        last = self.entries[-1] if self.entries else None
+        if last is not None and last.owing:
+            base, origin = self._owing_base(last, live)
+            return Cell.restore(self.settings, base, self.orders.hold(last.order)), origin
         if live is not None:
             for position, entry in enumerate(self.entries):
                 if entry.nonce == live.nonce:
@@ -273,8 +367,8 @@ class CellHistory:
                     return live.cell, "replayed" if missed else "live"
         for position, entry in reversed(list(enumerate(self.entries))):
             if entry.base_size:
-                ordered = self.orders.hold(entry.order)
-                cell = Cell.restore(self.settings, bytes(self.store.read(entry.base)), ordered)
+                base = bytes(self.store.read(entry.base))
+                cell = Cell.restore(self.settings, base, self.orders.hold(entry.order))
                 self._replay(cell, self.entries[position + 1 :], entry.order, due)
                 return cell, "restored"
         if self._seeded is not None:
@@ -285,6 +379,13 @@ class CellHistory:
         cell = Cell(self.settings, self.settings.engine())
         self._replay(cell, self.entries, 0, due)
         return cell, "restored" if self.entries else "new"
+
+    def _owing_base(self, last: Entry, live: LiveCell | None) -> tuple[bytes, Origin]:
+        """The base of the ``last`` entry, from memory if ``live`` has it."""
+        held = live.base if live is not None and live.nonce == last.nonce else b""
+        if held and held[-_CHECKSUM_BYTES:].hex() == last.checksum:
+            return held, "live"
+        return bytes(self.store.read(last.base)), "restored"
 
     def _replay(
         self, cell: Cell, entries: list[Entry], obeyed: int, due: float | None = None
@@ -302,30 +403,46 @@ class CellHistory:
             delivery = Delivery.from_bytes(self.store.read(entry.delivery))
             cell.push(delivery, seconds, again=True)
 
-    def _write(self, parts: Sequence[bytes | memoryview], cell: Cell, nonce: str) -> None:
-        """One more entry, for the delivery with the bytes ``parts``; ``cell`` has taken it in."""
+    def _write(
+        self,
+        parts: Sequence[bytes | memoryview],
+        cell: Cell,
+        nonce: str,
+        left: float | None,
+    ) -> bytes:
+        """One more entry, for the delivery with the bytes ``parts``; ``cell`` has taken it in.
+
+        It had ``left`` seconds for that. What it returns is the base, if probes are owed.
+        """
         version = self.entries[-1].version + 1 if self.entries else 1
         accounts = cell.engine.overload_accounts()
         entry = Entry(version, nonce, sum(map(len, parts)), order=self._order, accounts=accounts)
         entry = replace(entry, newest=cell.engine.newest)
+        if self._puts_off:
+            entry = replace(entry, plan=cell.plan, seconds=left)
+        if self.settings.query.by_rows:
+            entry = replace(entry, rows=self._counted(Delivery.from_bytes(b"".join(parts))))
         self.store.write(entry.delivery, parts)
         based = [i for i, each in enumerate(self.entries) if each.base_size]
         behind = self.entries[based[-1] + 1 :] if based else self.entries
         grown = sum(each.size for each in behind) + entry.size
         largest = max(self.entries[based[-1]].base_size if based else 0, SMALLEST)
         gone: list[Entry] = []
+        base = b""
         owing = cell.engine.owes
         if owing or grown > largest or len(behind) + 1 >= MOST_ENTRIES or self._seeded is not None:
             base = cell.checkpoint()
-            entry = replace(entry, base_size=len(base), owing=owing)
+            checksum = base[-_CHECKSUM_BYTES:].hex() if owing else ""
+            entry = replace(entry, base_size=len(base), owing=owing, checksum=checksum)
             self.store.write(entry.base, [base])
             if based:
                 gone, self.entries = self.entries[: based[-1]], self.entries[based[-1] :]
-        self._let_go(gone, cell)
+        self._let_go(gone, cell, nonce)
         self.entries.append(entry)
         header = {
             "fingerprint": self.fingerprint,
             "about": about(self.settings),
+            "plan": self.settings.plan,
             "cell": self.number,
             "cells": self.settings.placement.cells,
             "delays": dict(self.settings.delays),
@@ -333,35 +450,69 @@ class CellHistory:
             "shape": self.shape or shape_of(self.settings.query),
             "since": self.since,
             "lost": self.lost,
+            "archive": [asdict(each) for each in self.archive],
             "kept": [asdict(each) for each in self.kept],
             "entries": [asdict(each) for each in self.entries],
         }
         self.store.put_header(json.dumps(header))
+        return base if owing else b""
 
-    def _let_go(self, gone: list[Entry], cell: Cell) -> None:
-        """``gone`` is not needed to make the cell anew; deliveries that may be alive stay."""
+    def _let_go(self, gone: list[Entry], cell: Cell, nonce: str) -> None:
+        """``gone`` is not needed to make the cell anew; deliveries that may be alive stay.
+
+        ``nonce`` is that of the entry that is written now.
+        """
         self.store.let_go([each.base for each in gone if each.base_size])
         if not gone:
             return
         candidates = self.kept + [replace(each, base_size=0, accounts=None) for each in gone]
         reach = Reach.of(self.settings.query)
-        if not reach.spans or not reach.is_bounded:
+        if None in reach.counts.values():
             self.store.let_go([each.delivery for each in candidates])
             self.kept, self.lost = [], True
             return
+        endless = {source for source, span in reach.spans.items() if span is None}
+        ending = {source: span for source, span in reach.spans.items() if span is not None}
+        within = Reach(ending, reach.counts)
         ticks = 1_000_000 // self.settings.query.ticks_per_millisecond
         mark = cell.engine.watermark
         watermark = None if mark is None else mark * ticks
-        first = 0
-        while first < len(candidates):
-            newest = {s: each * ticks for s, each in candidates[first].newest.items()}
-            if reach.goes_on(Note(newest), watermark, {}):
+        newer: Counter[str] = Counter()
+        for each in self.entries:
+            newer.update(each.rows)
+        first = len(candidates)
+        while first > 0:
+            newest = {s: each * ticks for s, each in candidates[first - 1].newest.items()}
+            if not within.goes_on(Note(newest), watermark, newer):
                 break
-            first += 1
-        self.store.let_go([each.delivery for each in candidates[:first]])
-        if first:
-            self.since = candidates[first - 1].newest
-        self.kept = candidates[first:]
+            first -= 1
+            newer.update(candidates[first].rows)
+        passed, self.kept = candidates[:first], candidates[first:]
+        if endless:
+            self._put_into_archive(passed, endless, nonce)
+        elif passed:
+            self.since = passed[-1].newest
+        self.store.let_go([each.delivery for each in passed])
+
+    def _put_into_archive(self, passed: list[Entry], endless: set[str], nonce: str) -> None:
+        """Keep the rows of ``endless`` sources that came with the entries ``passed``."""
+        for each in passed:
+            blob = reduced(Delivery.from_bytes(self.store.read(each.delivery)), endless)
+            value = bundled([blob])
+            name = value_name(each.version, nonce, "bundle")
+            self.store.write(name, [value])
+            bundle = Bundle(name, each.version, 1, len(value))
+            self.archive, done = merged(
+                [*self.archive, bundle],
+                lambda version, level: value_name(version, nonce, f"bundle-{level}"),
+                self.store.read,
+                self.store.write,
+            )
+            self.store.let_go(done)
+
+    def _counted(self, delivery: Delivery) -> dict[str, int]:
+        """Rows of ``delivery`` by source, where windows count rows."""
+        return delivery.counts() if self.settings.query.by_rows else {}
 
     def _sources(self) -> list[str]:
         """Sources of whose rows this cell has the copy that counts."""
@@ -380,10 +531,15 @@ def laid_out(text: str, read: Callable[[str], bytes | memoryview]) -> OldCell:
     entries = [Entry(**each) for each in [*header["kept"], *header["entries"]]]
     reason = None
     if header["lost"]:
-        reason = "windows that count rows or never end cannot be laid out anew"
+        reason = "windows of PARTITION BY … ROWS, and of EXCEPT with ROWS, cannot be laid out anew"
     elif entries[-1].owing:
         reason = "probes are owed, which only the query as it was can make up for"
-    deliveries = [
+    deliveries = []
+    for bundle in [] if reason else [Bundle(**each) for each in header.get("archive", ())]:
+        for number, blob in enumerate(unbundled(read(bundle.name))):
+            delivery = Delivery.from_bytes(blob)
+            deliveries.append(KeptDelivery(bundle.version + number, delivery.newest, delivery))
+    deliveries += [
         KeptDelivery(each.version, each.newest, Delivery.from_bytes(read(each.delivery)))
         for each in (() if reason else entries)
     ]

@@ -109,7 +109,8 @@ class CheckpointFiles:
             below = local / folder
             return [each.name for each in below.iterdir()] if below.is_dir() else None
         files, path = _store(self.address, self.options)
-        found = files.get_file_info(fs.FileSelector(f"{path}/{folder}", allow_not_found=True))
+        selector = fs.FileSelector(f"{path}/{folder}".rstrip("/"), allow_not_found=True)
+        found = files.get_file_info(selector)
         return [Path(each.path).name for each in found] or None
 
     def problem(self) -> str | None:

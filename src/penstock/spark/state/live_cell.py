@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -40,19 +40,35 @@ class Taken:
     overload: Mapping[str, Any]
 
 
+class HandedOn(NamedTuple):
+    """What a host took after a push, as :meth:`penstock.Engine.note_host` wants it."""
+
+    rows: int
+    rows_seconds: float
+    results: int
+    results_seconds: float
+
+
 @dataclass(slots=True)
 class LiveCell:
     """A cell that has taken in the entry with ``nonce``, and all before it.
 
-    ``taken`` is what that entry led to, None if it is unknown or too large to hold.
+    ``taken`` is what that entry led to, None if it is unknown or too large to hold. ``base`` is the
+    checkpoint of the cell behind it, if probes are owed.
     """
 
     nonce: str
     cell: Cell
     state_bytes: int
     taken: Taken | None = None
+    base: bytes = b""
+    seconds: float | None = None
+    """Time that was left when the push began, if the budget is a time."""
+    handed_on: HandedOn | None = None
+    """What the host did with the rows and results of that entry."""
 
     @property
     def size(self) -> int:
         """Bytes of memory, about."""
-        return self.state_bytes + (self.taken.results.nbytes if self.taken is not None else 0)
+        held = self.taken.results.nbytes if self.taken is not None else 0
+        return self.state_bytes + held + len(self.base)

@@ -14,7 +14,7 @@ its own, answers dropped. This is what a cell does that was lost, only with othe
 - *How far back*: batches that all old cells still have. A cell keeps what can reach the watermark,
   and all cells have one watermark.
 
-What cannot be kept is refused: probes that are owed, windows that count rows or never end once
+What cannot be kept is refused: probes that are owed, windows that count rows by value once
 deliveries were let go, columns that the query did not read before, longer windows, and rows that an
 earlier predicate on one stream had left out.
 """
@@ -37,7 +37,8 @@ from penstock.query.join_graph import EquiPredicate, JoinGraph
 from penstock.spark.cells.cell import CellSettings
 from penstock.spark.cells.reach import Reach
 
-_ANEW = "name another checkpoint folder to begin anew"
+ANEW = "name another checkpoint folder to begin anew"
+"""The way out, where windows cannot be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +101,17 @@ class Seed:
 
 def seeds(
     old: Sequence[OldCell], settings: CellSettings, before: Sequence[str | None]
-) -> list[Seed]:
-    """The seed of each cell of ``settings``; ``before`` has the last entry that each has now."""
+) -> tuple[list[Seed], dict[str, int]]:
+    """The seed of each cell of ``settings``, and the rows of each source that are kept.
+
+    ``before`` has the last entry that each cell has now.
+    """
     for cell in old:
         if cell.reason is not None:
-            raise CheckpointError(f"{cell.reason}; {_ANEW}")
+            raise CheckpointError(f"{cell.reason}; {ANEW}")
     reason = unkept(old[0].shape, shape_of(settings.query))
     if reason is not None:
-        raise CheckpointError(f"{reason}; {_ANEW}")
+        raise CheckpointError(f"{reason}; {ANEW}")
     needed = Engine(settings.query).columns
     router = Router(settings.query, settings.placement)
     cells = range(settings.placement.cells)
@@ -121,6 +125,7 @@ def seeds(
         for each in cell.deliveries:
             if each.version >= first:
                 by_version[each.version].append((cell, each.delivery))
+    kept = dict.fromkeys(moving, 0)
     for version in versions:
         parts = by_version[version]
         new = [Delivery(dict(parts[0][1].newest)) for _ in cells]
@@ -134,6 +139,7 @@ def seeds(
             if not tables:
                 continue
             rows = pa.concat_tables(tables).combine_chunks()
+            kept[source] += len(rows)
             _check_columns(source, rows.schema, moving[source].schema, needed[source])
             columns = {name: _whole(rows.column(name)) for name in rows.column_names}
             for share in router.route(source, columns, len(rows)):
@@ -144,7 +150,8 @@ def seeds(
         for number in cells:
             found[number].append(new[number])
     delays = old[0].delays
-    return [Seed(before[number], delays, versions[-1], found[number]) for number in cells]
+    made = [Seed(before[number], delays, versions[-1], found[number]) for number in cells]
+    return made, kept
 
 
 def shape_of(query: JoinGraph) -> dict[str, Any]:
@@ -166,7 +173,12 @@ def shape_of(query: JoinGraph) -> dict[str, Any]:
                 if isinstance(p, EquiPredicate) and stream.alias in p.streams
             ]
             each = shape.setdefault(
-                stream.source, {"reach": reach.spans.get(stream.source), "roles": {}}
+                stream.source,
+                {
+                    "reach": reach.spans.get(stream.source),
+                    "rows": reach.counts.get(stream.source),
+                    "roles": {},
+                },
             )
             each["time"] = [stream.event_time, query.time_unit]
             each["roles"][stream.alias] = sorted({*alone, *equated})
@@ -185,6 +197,9 @@ def unkept(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
             wanted["reach"] is None or wanted["reach"] > kept["reach"]
         ):
             return f"the window of {source} was shorter before"
+        count, asked = kept.get("rows"), wanted["rows"]
+        if count is not None and (asked is None or asked > count):
+            return f"the window of {source} had {count} rows before"
         for alias, conditions in wanted["roles"].items():
             for role, before in kept["roles"].items():
                 missing = [each for each in before if each not in conditions]
@@ -198,10 +213,10 @@ def _check_columns(
 ) -> None:
     for name in needed:
         if name not in found.names:
-            raise CheckpointError(f"{source}.{name} was not read before, so not kept; {_ANEW}")
+            raise CheckpointError(f"{source}.{name} was not read before, so not kept; {ANEW}")
         before, now = found.field(name).type, declared.field(name).type
         if before != now:
-            raise CheckpointError(f"{source}.{name} was {before} before and is {now}; {_ANEW}")
+            raise CheckpointError(f"{source}.{name} was {before} before and is {now}; {ANEW}")
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
