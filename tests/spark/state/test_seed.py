@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from penstock.cells.placement import place
 from penstock.errors import CheckpointError
 from penstock.spark.cells.cell import CellSettings
 from penstock.spark.state import archive, cell_history
+from penstock.spark.state.archive import Bundle, bundled, merged, unbundled
 from penstock.spark.state.cell_history import CellHistory
 from penstock.spark.state.engine_cache import EngineCache
 from penstock.spark.state.seed import Seed, seeds
@@ -143,9 +143,26 @@ def test_a_changed_query_goes_on(windows: tuple[str, str], monkeypatch: pytest.M
         found = cells.take(deliveries[now][push])
         wanted = [oracle.push(a_push(push)) for oracle in oracles][now]
         assert difference(found, wanted) is None, push
-    for store in cells.stores.values():
-        header = json.loads(str(store.header()))
-        assert len(header["archive"]) + len(header["kept"]) + len(header["entries"]) < pushes
+
+
+def test_many_deliveries_are_few_bundles() -> None:
+    store = MemoryStore()
+    bundles: list[Bundle] = []
+    for version in range(3_000):
+        value = bundled([str(version).encode()])
+        store.write(f"{version}", [value])
+        bundles, gone = merged(
+            [*bundles, Bundle(f"{version}", version, 1, len(value))],
+            lambda first, level: f"{first} level {level}",
+            store.read,
+            store.write,
+        )
+        store.let_go(gone)
+    assert len(bundles) < 40
+    assert len(store.values) == len(bundles)
+    found = [bytes(each) for bundle in bundles for each in unbundled(store.read(bundle.name))]
+    assert found == [str(version).encode() for version in range(3_000)]
+    assert [b.version for b in bundles] == [int(unbundled(store.read(b.name))[0]) for b in bundles]
 
 
 def test_longer_windows_of_rows_are_refused() -> None:
