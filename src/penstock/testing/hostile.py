@@ -66,8 +66,11 @@ _RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
     (f"SELECT A.id AS a, C.tag AS c {_THREE}{_ON}", {"overload": "defer", "limits": 40.0}),
 )
 _PUSHES = 6
+_LONGEST = 120
+"""Seconds without an answer after which an attack counts as endless; most take milliseconds."""
 
 
+@cache
 def batch(push: int, stream: str, count: int = 12) -> pa.RecordBatch:
     """Rows of ``stream`` in push number ``push``."""
     random = np.random.RandomState(1_000 * push + ord(stream))
@@ -126,17 +129,26 @@ def attack_checkpoint(number: int) -> dict[str, int]:
     return {"went on": 1}
 
 
+@cache
+def _stream(name: str) -> tuple[bytes, int]:
+    """A batch of stream ``name`` as Arrow writes it, and where its values begin."""
+    sink = pa.BufferOutputStream()
+    clean = batch(1, name)
+    with pa.ipc.new_stream(sink, clean.schema) as writer:
+        writer.write_batch(clean)
+    data = sink.getvalue().to_pybytes()
+    return data, len(data) - pa.ipc.get_record_batch_size(clean)
+
+
 def attack_batch(number: int) -> dict[str, int]:
     """Push an Arrow batch from a mutated stream; how it ended."""
     random = Random(number)
     run = random.randrange(len(_RUNS))
     sources = list(_query(run).sources)
     name = random.choice(sources)
-    sink = pa.BufferOutputStream()
-    clean = batch(1, name)
-    with pa.ipc.new_stream(sink, clean.schema) as writer:
-        writer.write_batch(clean)
-    data = mutated(sink.getvalue().to_pybytes(), random, 2)
+    data, body = _stream(name)
+    # What is before the values says where they are: most changes of it are refused by pyarrow.
+    data = mutated(data, random, 2, body if random.random() < 0.5 else 0)
     try:
         hostile = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError):
@@ -175,7 +187,12 @@ def attack_all(
         child = context.Process(target=_attack, args=(kind, start, numbers.stop, memory, theirs))
         child.start()
         theirs.close()
+        endless = False
         while True:
+            if not ours.poll(_LONGEST):
+                endless = True
+                child.kill()
+                break
             try:
                 number, outcome, problem = ours.recv()
             except EOFError:
@@ -189,7 +206,8 @@ def attack_all(
         child.join()
         if child.exitcode != 0:
             findings += 1
-            tell(f"{kind} {start}: the process ended with {child.exitcode}")
+            how = f"no end after {_LONGEST} s" if endless else f"ended with {child.exitcode}"
+            tell(f"{kind} {start}: the process: {how}")
             start += 1
     return outcomes, findings
 

@@ -14,18 +14,18 @@ _BYTES = (0, 1, 2, 127, 128, 254, 255)
 _NUMBERS = (0, 1, -1, 2, 7, 255, 65_535, 2**31 - 1, -(2**31), 2**40, 2**62, 2**63 - 1, -(2**63))
 
 
-def mutated(data: bytes, random: Random, most: int = 4) -> bytes:
-    """``data`` with one to ``most`` changes."""
+def mutated(data: bytes, random: Random, most: int = 4, first: int = 0) -> bytes:
+    """``data`` with one to ``most`` changes, none before the byte ``first``."""
     out = bytearray(data)
     for _ in range(random.randint(1, most)):
-        _change(out, random)
+        _change(out, random, first)
     return bytes(out)
 
 
-def _change(out: bytearray, random: Random) -> None:
-    if not out:
+def _change(out: bytearray, random: Random, first: int) -> None:
+    if len(out) <= first:
         return
-    at = random.randrange(len(out))
+    at = random.randrange(first, len(out))
     kind = random.randrange(8)
     if kind == 0:
         out[at] ^= 1 << random.randrange(8)
