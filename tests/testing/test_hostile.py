@@ -85,3 +85,13 @@ def test_signals_at_any_moment_change_no_answer() -> None:
     assert not findings, told
     assert outcomes["exact"] == 60
     assert outcomes["signals"] > 100
+
+
+def test_no_request_for_memory_that_fails_leaves_a_trace() -> None:
+    """Each push of each query fails at its first request, its second and so on; one query in eight
+    is large enough that groups, values and nodes are swept and packed."""
+    told: list[str] = []
+    outcomes, findings = attack_all("memory", range(17), 8 << 30, told.append)
+    assert not findings, told
+    assert outcomes["exact"] == 17
+    assert outcomes["failures"] > 2_000

@@ -8,6 +8,7 @@ from typing import Any
 EPILOG = """\
 example: penstock attack checkpoints --count 100000
          penstock attack signals --count 500             some 30 interrupts each
+         penstock attack memory --count 200              some 300 failures each
          penstock attack arrow --from 4711 --count 1     the one that was reported
 
 Every attack is a function of its number. What counts as found: a process that ends by a signal, an
@@ -20,12 +21,15 @@ def add_parser(commands: Any) -> None:
         "attack",
         help="attack the engine with damaged input and with signals",
         description="Push mutated Arrow batches, restore mutated checkpoints whose checksums are "
-        "right again, or interrupt random queries by real signals at random moments and compare "
-        "their answers with an oracle; tell what was refused, and what was not survived.",
+        "right again, interrupt random queries by real signals at random moments, or let each "
+        "request for memory fail, and compare their answers with an oracle; tell what was "
+        "refused, and what was not survived.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("kind", choices=("arrow", "checkpoints", "signals"), help="by what")
+    parser.add_argument(
+        "kind", choices=("arrow", "checkpoints", "memory", "signals"), help="by what"
+    )
     parser.add_argument(
         "--count", type=int, default=10_000, metavar="N", help="attacks (default: %(default)s)"
     )

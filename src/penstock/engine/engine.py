@@ -8,11 +8,12 @@ a failed push changes nothing. *Commit* moves the clock and lets go of what has 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +76,8 @@ if TYPE_CHECKING:
 
 Int64s = NDArray[np.int64]
 _NOTHING_SEEN: Mapping[str, int] = {}
+_NOT_IN_CHECKPOINTS = ("_dropped", "_has_warned", "_counters", "_converts")
+"""What an engine keeps when it makes everything anew of its windows."""
 
 SILENT_WINDOWS = 3
 """Windows by which a stream may be behind the newest before it is told that state waits for it."""
@@ -213,8 +216,9 @@ class Engine:
         """The watermark at which to look in any case."""
         self._counters = Counters(tuple(self._intake.sources))
         self._broken = False
-        self._renumbering = False
-        """Whether rows have new numbers of which not everybody has been told."""
+        self._is_torn = False
+        """Whether what is made of the windows (states, guards, what is held) is not to be relied
+        on: there was no memory when it changed. Windows are all right."""
         self._finished = False
         self._owed_results: Composites | None = None
         """Made between pushes, to leave with the next one."""
@@ -381,6 +385,7 @@ class Engine:
             return self._push(batches, watermark, newest, probes, seconds, again)
         now = int(1000 * time.time()) if arrived is None else arrived
         split = self._ahead.split(batches, now)
+        self._warn_of_ahead(split.dropped)
         table = self._push(split.batches, watermark, newest, probes, seconds, again)
         self._note_ahead(split.dropped)
         return table
@@ -398,17 +403,21 @@ class Engine:
             return Ahead(most, sources)
         return Ahead(dict.fromkeys(sources, most), sources)
 
+    def _warn_of_ahead(self, dropped: Sequence[Dropped]) -> None:
+        """Tell, once, that rows are too far ahead: before anything is done, as a host may make
+        errors of warnings."""
+        if dropped and not any(self._counters.ahead.values()):
+            warnings.warn(
+                f"{len(dropped[0].rows):,} rows of {dropped[0].source} are further ahead of their "
+                "arrival than max_ahead allows, and were set aside; they are counted, and kept "
+                "with keep_dropped",
+                PenstockWarning,
+                stacklevel=3,
+            )
+
     def _note_ahead(self, dropped: Sequence[Dropped]) -> None:
         """Rows of a push that is done were too far ahead."""
         for each in dropped:
-            if not any(self._counters.ahead.values()):
-                warnings.warn(
-                    f"{len(each.rows):,} rows of {each.source} are further ahead of their arrival "
-                    "than max_ahead allows, and were set aside; they are counted, and kept with "
-                    "keep_dropped",
-                    PenstockWarning,
-                    stacklevel=3,
-                )
             self._counters.ahead[each.source] += len(each.rows)
         if self._keeps_dropped:
             self._dropped += dropped
@@ -450,12 +459,9 @@ class Engine:
         for source, instant in (*taken.newest.items(), *(newest or {}).items()):
             seen[source] = max(instant, seen.get(source, instant))
         clock = self._advanced(seen, taken, watermark)
-        watermark_before = self._clock.late
         table = self._process(taken, clock, seen, clock.now, probes)
         self._counters.note_way(why)
         self._dropped += taken.dropped
-        if taken.late:
-            self._warn_of_disorder(taken, watermark_before)
         self._latest = sum(taken.seen.values())
         if not self.owes:  # Another plan would have to make all owed probes at once.
             self._go_on_changing(sum(map(len, taken.rows.values())), self._latest)
@@ -465,6 +471,11 @@ class Engine:
 
     def _go_on_changing(self, rows: int, seen: int) -> None:
         """A push of ``rows`` is done, ``seen`` with those that were late: look after the plan."""
+        if not self._is_torn:
+            with self._tearing():
+                self._look_after_plan(rows, seen)
+
+    def _look_after_plan(self, rows: int, seen: int) -> None:
         if self._preparation is None:
             if self._eddy is not None:
                 self._route(self._eddy, rows)
@@ -613,14 +624,18 @@ class Engine:
 
     def _begin_change(self, strategy: str) -> None:
         """Go over to the plan, at once or when the indexes that it needs are there."""
-        if self._preparation is not None:
-            self._preparation.release()
-            self._preparation = None
-        if strategy != "moving-state":
-            self._preparation = prepare(strategy, self._trees, self._roots(), self._latest)
-        if self._preparation is None:
-            self._catch_up()
-            self._change(strategy)
+        try:
+            if self._preparation is not None:
+                self._preparation.release()
+                self._preparation = None
+            if strategy != "moving-state":
+                self._preparation = prepare(strategy, self._trees, self._roots(), self._latest)
+            if self._preparation is None:
+                self._catch_up()
+                self._change(strategy)
+        except MemoryError:
+            self._is_torn = True  # The new plan begins with what the windows have.
+            raise
 
     def _prepare(self, preparation: Preparation, rows: int) -> None:
         """A push of ``rows`` is done: go on preparing, or go over if nothing is left to do."""
@@ -736,20 +751,18 @@ class Engine:
         found, self._dropped = self._dropped, []
         return found
 
-    def _note_dropped(self, batches: Mapping[str, Any], sources: Iterable[str]) -> None:
-        """Look once more at ``sources`` of a push that dropped rows of them, if somebody asks."""
+    def _dropped_of(self, whole: WholePush, batches: Mapping[str, Any]) -> Batches | None:
+        """Rows that a push drops, looked at once more if somebody asks for them."""
+        sources = {**whole.late, **whole.without_time}
         warns = not (self._lateness.is_declared or self._has_warned)
-        if self._keeps_dropped or warns:
-            taken = self._intake.dropped_of(batches, sources, self._clock)
-            self._dropped += taken.dropped
-            if taken.late:
-                self._warn_of_disorder(taken, self._clock.late)
+        if not sources or not (self._keeps_dropped or warns):
+            return None
+        return self._intake.dropped_of(batches, sources, self._clock)
 
     def _warn_of_disorder(self, taken: Batches, watermark: int) -> None:
         """Tell, once, that rows came behind ``watermark`` though nobody has given a lateness."""
         if self._has_warned or self._lateness.is_declared:
             return
-        self._has_warned = True
         source = next(iter(taken.late))
         behind = -((taken.oldest_late[source] - watermark) // self.query.ticks_per_millisecond)
         warnings.warn(
@@ -757,8 +770,9 @@ class Engine:
             f"watermark, the oldest by {behind:,} ms, and were dropped; with no lateness given, "
             f"streams are taken to be in order: give lateness={behind} or more (milliseconds)",
             PenstockWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
+        self._has_warned = True  # Unless a host makes errors of warnings: that undoes the push.
 
     def metrics(self) -> Metrics:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
@@ -916,6 +930,8 @@ class Engine:
     def _check_usable(self) -> None:
         if self._finished:
             raise PenstockError("finish() was called: this engine takes no more batches")
+        if self._is_torn and not self._broken:
+            self._restart()
         if self._broken:
             raise PenstockError(
                 "the engine was interrupted at a moment when it could not go back; "
@@ -980,16 +996,17 @@ class Engine:
             if self._owed_results is not None:
                 results[0] = concatenate([self._owed_results, results[0]])
             table = self._output.stage(results, clock)
+            if taken.late:
+                self._warn_of_disorder(taken, self._clock.late)
             HELD.give()
         except BaseException:
             self._go_back(marks)
             raise
         self._broken = True
-        self._output.commit(
-            clock.watermark if control is None else control.keep_all_from(clock.watermark)
-        )
-        for tree in self._trees:
-            tree.commit()
+        self._output.commit()
+        with self._tearing():
+            for tree in self._trees:
+                tree.commit()
         if control is not None:
             control.commit(self._clock.now)
         self._owed_results = None
@@ -1010,6 +1027,9 @@ class Engine:
         )
         count = sum(map(len, taken.rows.values()))
         self._conclude(clock, newest, min(births, default=START), count)
+        self._tidy_output(
+            clock.watermark if control is None else control.keep_all_from(clock.watermark)
+        )
         if count == 0 or self._is_time_to_let_go:
             self._let_go_if_it_can()
         return table
@@ -1063,6 +1083,9 @@ class Engine:
             elif control is not None and control.asks_age:
                 after, are_fresh = control.drop_stale, control.are_fresh
             table = whole.join(tree, compiled, self._output, clock, after, are_fresh)
+            dropped = self._dropped_of(whole, batches)
+            if dropped is not None and dropped.late:
+                self._warn_of_disorder(dropped, self._clock.late)
             HELD.give()
         except BaseException:
             if compiled.is_torn or tree.is_torn:  # It may be written anew in the middle.
@@ -1071,8 +1094,9 @@ class Engine:
                 self._go_back([marks])
             raise
         self._broken = True
-        self._output.commit(clock.watermark)
-        tree.commit()
+        self._output.commit()
+        with self._tearing():
+            tree.commit()
         if passes:
             assert control is not None
             control.let_pass()
@@ -1088,12 +1112,15 @@ class Engine:
         )
         if whole.late or whole.without_time:
             self._counters.count_set_aside(whole.late, whole.without_time)
-            self._note_dropped(batches, {**whole.late, **whole.without_time})
+            if dropped is not None:
+                self._dropped += dropped.dropped
         if whole.has_let_go:
             tree.note_expired(passed)
             whole.drop_passed()
             self._unswept = 0
         self._conclude(clock, newest, whole.first, whole.rows)
+        if self._output.keeps:
+            self._tidy_output(clock.watermark)
         if (
             not whole.rows
             or (compiled.needs_care if whole.has_let_go else self._is_time_to_let_go)
@@ -1195,18 +1222,40 @@ class Engine:
             tree.shorten(results)  # A later slice may have ended the life of an earlier result.
         return results
 
+    def _tidy_output(self, watermark: int) -> None:
+        """Let the top of the query let go of what nobody needs, if there is memory for that."""
+        with contextlib.suppress(MemoryError):
+            self._output.tidy(watermark)
+
     def _let_go_if_it_can(self) -> None:
         """A push is done: if there is no memory to tidy up behind it, that is for the next one."""
-        self._renumbering = False
+        if self._is_torn:
+            return
         try:
             self._let_go()
         except MemoryError:
-            rows = [leaf.rows for tree in self._trees for leaf in tree.leaves.values()]
-            rows += [state.rows for tree in self._trees for state in tree.kept]
-            if self._renumbering or any(each.is_torn for each in rows):
-                raise
             self._unswept = 1
             self._patience = 0
+
+    @contextlib.contextmanager
+    def _tearing(self) -> Iterator[None]:
+        """A part of a push that is done already which may tear what is made of the windows."""
+        try:
+            yield
+        except MemoryError:
+            self._is_torn = True
+
+    def _restart(self) -> None:
+        """Make everything anew of the windows, as after a restart; or nothing, if there is no
+        memory for it. So a lack of memory behind a push costs time and no answer."""
+        if self._overload is not None and self._overload.owes:
+            self._broken = True  # What is owed is not in the windows.
+            return
+        own = {name: getattr(self, name) for name in _NOT_IN_CHECKPOINTS}
+        blob = self._saved().to_bytes()
+        fresh = type(self).restore(self.query, blob, keep_dropped=self._keeps_dropped)
+        self.__dict__.update(vars(fresh))
+        self.__dict__.update(own)
 
     def _let_go(self) -> None:
         """Drop what the watermark has passed, pack what is sparse, forget values nobody has.
@@ -1226,12 +1275,16 @@ class Engine:
                     control.keep_from(alias, before) if control and owing else before, lull
                 )
                 if renumbered is not None:
-                    self._renumbering = True
-                    tree.renumber(alias, *renumbered)
-                    self._output.renumber(alias, *renumbered)
-                    self._renumbering = False
+                    with self._tearing():
+                        tree.renumber(alias, *renumbered)
+                    with self._tearing():
+                        self._output.renumber(alias, *renumbered)
+                self._is_torn |= leaf.rows.is_torn
+            if self._is_torn:
+                return
             for state in tree.kept:
                 state.expire(control.keep_all_from(before) if control and owing else before, lull)
+                self._is_torn |= state.rows.is_torn
             if not owing:
                 tree.note_expired(before)
             windows.sweep_values()

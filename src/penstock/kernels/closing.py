@@ -47,6 +47,15 @@ def are_open(rows: Int64s, first: int, closed: Bytes, out: Bools) -> None:
 
 
 @kernel
+def count_open(closed: Bytes, start: int, stop: int) -> int:
+    """How many rows from the bit ``start`` to ``stop`` are open."""
+    count = 0
+    for place in range(start, stop):
+        count += 1 - (closed[place >> 3] >> (place & 7) & 1)
+    return count
+
+
+@kernel
 def put(closed: Bytes, start: int, stop: int, value: bool) -> None:
     """Close or open all rows from the bit ``start`` to ``stop``."""
     for place in range(start, stop):

@@ -11,28 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.kernels.kernel import kernel
+from penstock.kernels.pairs import mixed
 
 Int64s = NDArray[np.int64]
+Uint64s = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 
 EMPTY = -1
 
 
 @kernel
-def hash_row(keys: Int64s, row: int) -> np.int64:
-    """A hash of all columns of one row (splitmix64's finaliser after each)."""
-    h = np.uint64(0)
+def hash_row(keys: Int64s, row: int, secret: Uint64s) -> np.int64:
+    """A hash of all columns of one row, keyed by a secret."""
+    h = np.int64(secret[0])
     for i in range(keys.shape[1]):
-        h += np.uint64(0x9E3779B97F4A7C15)
-        h ^= np.uint64(keys[row, i])
-        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        h ^= h >> np.uint64(31)
-    return np.int64(h)
+        h = mixed(h, keys[row, i])
+    return mixed(h, np.int64(secret[1]))
 
 
 @kernel
-def number(rows: Int64s, keys: Int64s, slots: Int64s, count: int) -> tuple[Int64s, Int64s]:
+def number(
+    rows: Int64s, keys: Int64s, slots: Int64s, count: int, secret: Uint64s
+) -> tuple[Int64s, Int64s]:
     """The group of each of ``rows``, and the rows that are the first of a new group.
 
     ``keys`` and ``slots`` have room for as many new groups as there are rows.
@@ -42,7 +42,7 @@ def number(rows: Int64s, keys: Int64s, slots: Int64s, count: int) -> tuple[Int64
     firsts = np.empty(rows.shape[0], np.int64)
     new = 0
     for row in range(rows.shape[0]):
-        slot = hash_row(rows, row) & mask
+        slot = hash_row(rows, row, secret) & mask
         while True:
             group = slots[slot]
             if group == EMPTY:
@@ -66,14 +66,23 @@ def number(rows: Int64s, keys: Int64s, slots: Int64s, count: int) -> tuple[Int64
 
 
 @kernel
-def enter(keys: Int64s, count: int, slots: Int64s) -> None:
+def enter(keys: Int64s, count: int, slots: Int64s, secret: Uint64s) -> None:
     """Put the groups up to ``count`` into the empty ``slots``."""
     mask = slots.shape[0] - 1
     for group in range(count):
-        slot = hash_row(keys, group) & mask
+        slot = hash_row(keys, group, secret) & mask
         while slots[slot] != EMPTY:
             slot = (slot + 1) & mask
         slots[slot] = group
+
+
+@kernel
+def forget(slots: Int64s, count: int) -> None:
+    """Take back all groups but the first ``count``: the others were put in after them, so that no
+    search for one of these leads past them."""
+    for slot in range(slots.shape[0]):
+        if slots[slot] >= count:
+            slots[slot] = EMPTY
 
 
 @kernel

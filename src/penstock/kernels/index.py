@@ -20,9 +20,13 @@ twice the size of the ring, so it is enough to clear the heads of expired rows
 (:func:`sweep`) once while as many rows are put in as the ring has slots. A row that comes into a
 bucket whose rows are all gone starts a new filter.
 
-Buckets by Fibonacci hashing: the high bits of ``code * 2^64 / φ``, and the bits below choose the
-bit of the filter. Numbers that index an array are unsigned: a signed index costs numba a test for
-the end from which it counts.
+Buckets by multiplicative hashing: the high bits of ``code * factor``, and the bits below choose the
+bit of the filter. The factor is a secret of the process, so that nobody can send keys that all go
+into one bucket; wide keys get their codes by it, too. What is called ``shift`` here is a word with
+both: the shift in its lowest six bits, the factor above them, which is odd in effect
+(:mod:`penstock.engine.state.hash_factor` makes it). Indexes of one process share it, so that codes
+go from one to another as they are. Numbers that index an array are unsigned: a signed index costs
+numba a test for the end from which it counts.
 """
 
 from __future__ import annotations
@@ -39,48 +43,56 @@ Uint32s = NDArray[np.uint32]
 ABSENT = -1
 END = (1 << 31) - 1
 """A distance beyond any tail."""
-_PHI = np.uint64(11400714819323198485)
+_SHIFT = 63
+"""The bits of a word that are the shift."""
 _LOW = (1 << 32) - 1
 LARGEST = 1 << 30
 """The largest ring: a number below twice that and one bit of the filter fit into 32 bits."""
 
 
 @inlined
-def hash_of_wide(key: int) -> np.int64:
+def factor_of(shift: int) -> np.uint64:
+    """The factor in a word, which is odd."""
+    return np.uint64((shift & ~_SHIFT) | 1)
+
+
+@inlined
+def hash_of_wide(key: int, shift: int) -> np.int64:
     """The code of a key that does not fit into 32 bits."""
     h = np.uint64(key)
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(30))) * (factor_of(shift) * np.uint64(0xBF58476D1CE4E5B9))
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.int64(np.int32(np.int64(h >> np.uint64(32))))
 
 
 @inlined
-def code_of(key: int) -> np.int64:
+def code_of(key: int, shift: int) -> np.int64:
     """The key if it fits into 32 bits, else a hash of it that does."""
     code = np.int64(np.int32(key))
     if code != key:
-        code = hash_of_wide(key)
+        code = hash_of_wide(key, shift)
     return code
 
 
 @inlined
-def hash_of(code: int) -> np.uint64:
+def hash_of(code: int, shift: int) -> np.uint64:
     """Spreads a code over 64 bits."""
-    return np.uint64(code) * _PHI
+    return np.uint64(code) * factor_of(shift)
 
 
 @inlined
 def bucket_of(hashed: np.uint64, shift: int) -> np.uint64:
     """The bucket in a table of ``2 ** (64 - shift)`` buckets."""
-    return hashed >> np.uint64(shift)
+    return hashed >> np.uint64(shift & _SHIFT)
 
 
 @inlined
 def tag_of(hashed: np.uint64, shift: int) -> np.uint64:
     """Which bit of a head is the key's: one of 8, 4, 2 or 1 above the number of a row."""
-    bits = 64 - shift
+    below = shift & _SHIFT
+    bits = 64 - below
     choices = 3 if bits <= 23 else 2 if bits <= 27 else 1 if bits <= 29 else 0
-    which = (hashed >> np.uint64(shift - 3)) & np.uint64((1 << choices) - 1)
+    which = (hashed >> np.uint64(below - 3)) & np.uint64((1 << choices) - 1)
     return np.uint64(bits + 1) + which
 
 
@@ -89,7 +101,7 @@ def _enter(
     heads: Uint32s, entries: Int64s, shift: int, mask: int, tail: int, s: int, code: int
 ) -> None:
     """Put row ``s`` at the front of its chain. No branch: whether there is one is a coin toss."""
-    hashed = hash_of(code)
+    hashed = hash_of(code, shift)
     bucket = bucket_of(hashed, shift)
     numbers = 2 * mask + 1
     head = np.int64(heads[bucket])
@@ -119,10 +131,10 @@ def insert(
     n = keys.shape[0]
     wide = np.int64(0)
     for i in range(n):
-        later = code_of(keys[np.uint64(min(i + AHEAD, n - 1))])
-        prefetch(heads, bucket_of(hash_of(later), shift))
+        later = code_of(keys[np.uint64(min(i + AHEAD, n - 1))], shift)
+        prefetch(heads, bucket_of(hash_of(later, shift), shift))
         key = keys[np.uint64(i)]
-        code = code_of(key)
+        code = code_of(key, shift)
         wide |= code ^ key
         _enter(heads, entries, shift, mask, tail, start + i, code)
     return bool(wide == 0)
@@ -144,7 +156,7 @@ def insert_chosen(
     for i in range(keys.shape[0]):
         entries[(start + i) & mask] = ABSENT
     for i in chosen:
-        code = code_of(keys[i])
+        code = code_of(keys[i], shift)
         wide |= code ^ keys[i]
         _enter(heads, entries, shift, mask, tail, start + i, code)
     return bool(wide == 0)
@@ -159,7 +171,7 @@ def remove(
     for s in range(stop - 1, start - 1, -1):
         entry = entries[s & mask]
         if entry != ABSENT:
-            bucket = bucket_of(hash_of(np.int64(np.int32(entry))), shift)
+            bucket = bucket_of(hash_of(np.int64(np.int32(entry)), shift), shift)
             tags = np.int64(heads[bucket]) & ~numbers
             older = s - (entry >> 32)
             heads[bucket] = np.uint32((older & numbers) | tags if older >= tail else 0)
@@ -202,7 +214,7 @@ def heads_of(heads: Uint32s, entries: Int64s, shift: int, mask: int, tail: int, 
     for s in range(tail, stop):
         entry = entries[np.uint64(s & mask)]
         if entry != ABSENT:
-            hashed = hash_of(np.int64(np.int32(entry)))
+            hashed = hash_of(np.int64(np.int32(entry)), shift)
             bucket = bucket_of(hashed, shift)
             tags = np.int64(heads[bucket]) & ~numbers
             tag = np.int64(np.uint64(1) << tag_of(hashed, shift))

@@ -2,7 +2,7 @@
 
 ``pairs`` holds pair ``i`` at ``2 * i`` and ``2 * i + 1``; its number is ``i``. ``slots`` is an
 open-addressing table of numbers with linear probing, -1 for an empty slot. The pairs themselves are
-compared, so the hash decides nothing.
+compared, so the hash decides nothing. It is keyed by a secret.
 """
 
 from __future__ import annotations
@@ -11,24 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.kernels.kernel import inlined, kernel
+from penstock.kernels.pairs import mixed
 
 Int64s = NDArray[np.int64]
+Uint64s = NDArray[np.uint64]
 Booleans = NDArray[np.bool_]
 
 EMPTY = -1
 
-_K0 = np.uint64(0x9E3779B97F4A7C15)
-_K1 = np.uint64(0xFF51AFD7ED558CCD)
-_32 = np.uint64(32)
-
 
 @inlined
-def slot_of(first: int, second: int, mask: int) -> np.int64:
+def slot_of(first: int, second: int, mask: int, secret: Uint64s) -> np.int64:
     """Where the search for a pair begins."""
-    h = np.uint64(second) * _K0
-    h ^= h >> _32
-    h = (h ^ np.uint64(first)) * _K1
-    h ^= h >> _32
+    h = mixed(mixed(np.int64(secret[0]), first) ^ np.int64(secret[1]), second)
     return np.int64(h) & np.int64(mask)
 
 
@@ -41,6 +36,7 @@ def number_pairs(
     count: int,
     begin: int,
     out: Int64s,
+    secret: Uint64s,
 ) -> tuple[int, int]:
     """Number the rows from ``begin`` on; the first row not done, and how many pairs there are.
 
@@ -52,7 +48,7 @@ def number_pairs(
     for row in range(begin, rows):
         first = firsts[row]
         second = seconds[row]
-        slot = slot_of(first, second, mask)
+        slot = slot_of(first, second, mask, secret)
         while True:
             number = slots[slot]
             if number == EMPTY:
@@ -72,11 +68,11 @@ def number_pairs(
 
 
 @kernel
-def enter_pairs(slots: Int64s, pairs: Int64s, count: int) -> None:
+def enter_pairs(slots: Int64s, pairs: Int64s, count: int, secret: Uint64s) -> None:
     """Enter ``count`` distinct pairs into the empty table ``slots``."""
     mask = len(slots) - 1
     for number in range(count):
-        slot = slot_of(pairs[2 * number], pairs[2 * number + 1], mask)
+        slot = slot_of(pairs[2 * number], pairs[2 * number + 1], mask, secret)
         while slots[slot] != EMPTY:
             slot = (slot + 1) & mask
         slots[slot] = number

@@ -56,15 +56,15 @@ def filter_keys(
     """
     last = keys.shape[0] - 1
     for i in range(start, stop):
-        later = code_of(keys[np.uint64(min(i + AHEAD, last))])
-        prefetch(heads, bucket_of(hash_of(later), shift))
+        later = code_of(keys[np.uint64(min(i + AHEAD, last))], shift)
+        prefetch(heads, bucket_of(hash_of(later, shift), shift))
         key = keys[np.uint64(i)]
         code = np.int64(np.int32(key))
         if code != key:
             if narrow:
                 continue
-            code = hash_of_wide(key)
-        hashed = hash_of(code)
+            code = hash_of_wide(key, shift)
+        hashed = hash_of(code, shift)
         head = heads[bucket_of(hashed, shift)]
         active[0, walking] = (i << 32) | (code & _LOW)
         active[1, walking] = np.int64(head)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 import resource
+import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from penstock.query.join_graph import JoinGraph
 from penstock.query.parse import parse
 from penstock.testing.interrupted import attack_by_signals
 from penstock.testing.mutation import mutated, signed
+from penstock.testing.no_memory import attack_by_no_memory
 
 SCHEMA = pa.schema(
     [
@@ -67,7 +69,8 @@ _RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 _PUSHES = 6
 _LONGEST = 120
-"""Seconds without an answer after which an attack counts as endless; most take milliseconds."""
+"""CPU seconds after which an attack counts as endless: most take milliseconds, but the first ones
+compile kernels."""
 
 
 @cache
@@ -168,6 +171,7 @@ def attack_batch(number: int) -> dict[str, int]:
 ATTACKS: dict[str, Callable[[int], dict[str, int]]] = {
     "arrow": attack_batch,
     "checkpoints": attack_checkpoint,
+    "memory": attack_by_no_memory,
     "signals": attack_by_signals,
 }
 
@@ -187,12 +191,7 @@ def attack_all(
         child = context.Process(target=_attack, args=(kind, start, numbers.stop, memory, theirs))
         child.start()
         theirs.close()
-        endless = False
         while True:
-            if not ours.poll(_LONGEST):
-                endless = True
-                child.kill()
-                break
             try:
                 number, outcome, problem = ours.recv()
             except EOFError:
@@ -206,8 +205,9 @@ def attack_all(
         child.join()
         if child.exitcode != 0:
             findings += 1
-            how = f"no end after {_LONGEST} s" if endless else f"ended with {child.exitcode}"
-            tell(f"{kind} {start}: the process: {how}")
+            endless = child.exitcode == -signal.SIGPROF
+            how = f"had no end in {_LONGEST} s" if endless else f"ended with {child.exitcode}"
+            tell(f"{kind} {start}: the process {how}")
             start += 1
     return outcomes, findings
 
@@ -216,6 +216,7 @@ def _attack(kind: str, start: int, stop: int, memory: int, wire: Connection) -> 
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     warnings.simplefilter("ignore")
     for number in range(start, stop):
+        signal.setitimer(signal.ITIMER_PROF, _LONGEST)  # Its signal ends the process.
         try:
             wire.send((number, ATTACKS[kind](number), ""))
         except Exception as problem:

@@ -94,11 +94,15 @@ class ArrowChunks:
         chunk = int(np.searchsorted(self.starts, row, side="right")) - 1
         return self.chunks[chunk].slice(row - self.starts[chunk], 1)
 
-    def keep_only(self, rows: Int64s, start: int) -> None:
-        """Renumber: the values in ``rows`` become the rows from ``start`` on."""
+    def kept(self, rows: Int64s) -> pa.Array | pa.ChunkedArray:
+        """The values in ``rows`` by themselves: to be adopted."""
         values = self.take(rows)
         if pa.types.is_dictionary(self.type):
             values = _with_small_dictionary(values, self.type)
+        return values
+
+    def adopt(self, values: pa.Array | pa.ChunkedArray, start: int) -> None:
+        """Go on with what :meth:`kept` has made, as the rows from ``start`` on."""
         self.chunks, self.starts = [], []
         self.stop = start
         self.append(values)

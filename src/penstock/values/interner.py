@@ -11,13 +11,12 @@ Memory is about 50 to 100 bytes and the value itself for each distinct value.
 
 from __future__ import annotations
 
-import secrets
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.kernels import intern as kernels
+from penstock.values.hash_secret import SECRET
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -29,8 +28,6 @@ NOT_A_VALUE = kernels.NOT_A_VALUE
 _FEWEST_SLOTS = 64
 _FEWEST_WORDS = 128
 _ALL_VALID = np.zeros(0, np.bool_)
-_KEY = np.frombuffer(secrets.token_bytes(16), np.uint64).copy()
-"""The secret of this process: no answer depends on it, and nobody can aim at a slot."""
 
 
 class Interner:
@@ -85,7 +82,7 @@ class Interner:
                 self._next_number,
                 done,
                 out,
-                _KEY,
+                SECRET,
             )
             self._next_number += count - self._count
             self._count = count
@@ -101,7 +98,7 @@ class Interner:
         count, used = kernels.mark_live(places, numbers, live, kept)
         slots = _empty_slots(_slots_for(count))
         arena = np.empty(max(_FEWEST_WORDS, used), np.int64)
-        kernels.copy_kept(self._arena, places, kept, arena, slots, _KEY)
+        kernels.copy_kept(self._arena, places, kept, arena, slots, SECRET)
         # Only now: without memory for the new tables, the old ones stay, with all that they hold.
         self._slots, self._arena, self._count, self._used = slots, arena, count, used
 

@@ -177,7 +177,9 @@ class _DictionaryEncoder(KeyEncoder):
         validity = validity_of(array)
         if len(keys) == 0:
             return np.zeros(len(array), np.int64), validity
-        codes = array.indices.fill_null(0).to_numpy()
+        indices = array.indices.fill_null(0)
+        width = indices.type.bit_width // 8
+        codes = numbers_of(indices, indices.type.to_pandas_dtype(), width)
         if known is not None:
             validity = known[codes] if validity is None else known[codes] & validity
         return keys[codes], validity
@@ -276,7 +278,10 @@ def booleans_of(array: pa.BooleanArray) -> Booleans:
 
 
 def numbers_of(array: pa.Array, dtype: Any, width: int) -> NDArray[Any]:
-    """The values of ``array`` as they lie in its buffer, ``width`` bytes each."""
+    """The values of ``array`` as they lie in its buffer, ``width`` bytes each.
+
+    (Arrow's own conversion ends the process if numpy has no memory.)
+    """
     length = len(array)
     buffer = array.buffers()[1]
     if length == 0 or buffer is None:

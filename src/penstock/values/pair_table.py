@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import InvariantBroken
 from penstock.kernels import pair_table as kernels
+from penstock.values.hash_secret import SECRET
 
 Int64s = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
@@ -67,7 +68,7 @@ class PairTable:
         done = 0
         while True:
             done, self._count = kernels.number_pairs(
-                first, second, self._slots, self._pairs, self._count, done, out
+                first, second, self._slots, self._pairs, self._count, done, out, SECRET
             )
             if done == len(first):
                 return out
@@ -95,9 +96,9 @@ class PairTable:
         """Room for ``slots // 2`` pairs, with all of them in a new table."""
         pairs = np.empty(slots, np.int64)
         pairs[: 2 * self._count] = self._pairs[: 2 * self._count]
-        self._pairs = pairs
-        self._slots = _empty_slots(slots)
-        kernels.enter_pairs(self._slots, self._pairs, self._count)
+        table = _empty_slots(slots)
+        kernels.enter_pairs(table, pairs, self._count, SECRET)
+        self._pairs, self._slots = pairs, table
 
 
 def group_ids(tables: list[PairTable], columns: Sequence[Keys]) -> Int64s:

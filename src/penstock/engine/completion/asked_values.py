@@ -34,15 +34,17 @@ class AskedValues:
         self._make(_FEWEST)
 
     def _make(self, size: int) -> None:
-        self._shift = 65 - size.bit_length()
         self._places = np.zeros(size, np.int64)
+        self._shift = 65 - size.bit_length()
         self._places[0] = _NOT_HERE
         self._taken = 0
         """Values that were put in."""
 
     def clear(self) -> None:
-        """Nothing has been asked for."""
-        self._make(len(self._places))
+        """Nothing has been asked for. (There may be no memory when a push is undone.)"""
+        self._places.fill(0)
+        self._places[0] = _NOT_HERE
+        self._taken = 0
 
     def fresh(self, values: Int64s) -> Int64s:
         """Those of ``values`` that are not known to have been asked for; now all of them are."""

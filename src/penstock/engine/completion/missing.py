@@ -144,21 +144,23 @@ class Missing:
             known = [(each.streams, each.missing is None) for each in self._sources]
             position, column = entrance(key, known, self._wiring)
             start = self._sources[position]
+            asked = AskedValues(len(start.rows))
             self._entrances[key] = position, column, start.index_on((column,))
-            self._asked[key] = AskedValues(len(start.rows))
+            self._asked[key] = asked
         return self._entrances[key]
 
     def _way(self, position: int) -> Way:
         if position not in self._ways:
             streams = [each.streams for each in self._sources]
             together = streams[position]
-            way = self._ways[position] = []
+            way: Way = []
             for other in probe_order(position, streams, self._wiring):
                 target = self._sources[other]
                 linking = self._wiring.between(together, target.streams)
                 step = JoinStep(target, linking, self._leaves, self._algorithm, self._counts)
                 way.append((other, step))
                 together = together | target.streams
+            self._ways[position] = way  # Only now: there may be no memory on the way.
         return self._ways[position]
 
     def get_ready(self, keys: tuple[KeyColumn, ...]) -> None:

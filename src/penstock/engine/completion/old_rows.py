@@ -185,7 +185,7 @@ class Arriving(OldRows):
 
     def cut(self) -> None:
         head, stop = self._state.rows.head, self._closed.stop
-        self._count -= len(self._closed.clear_between(head, stop))
+        self._count -= self._closed.count_clear(head, stop)
         self._closed.put(head, stop, True)
 
     def dispose(self) -> None:

@@ -10,7 +10,8 @@ takes, times a logarithm, and not what is held.
 :class:`ArrivalAgenda` is for the arrival line, where a death becomes known only when it happens. It
 is looked through as a whole. Its entries have numbers that stay the same until :meth:`pack`.
 
-Both stage their changes: ``take`` and ``add`` show nothing until ``commit``.
+Both stage their changes: ``take`` and ``add`` show nothing until ``commit``, which takes over what
+they have made and needs no memory.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Agenda:
         self._chunks: list[Int64s] = []
         self._heads: list[int] = []
         self._cuts: list[int] = []
-        self._added = self._nobody
+        self._staged: tuple[list[Int64s], list[int]] | None = None
+        """Chunks and heads after the push."""
 
     def __len__(self) -> int:
         return sum(c.shape[1] - h for c, h in zip(self._chunks, self._heads, strict=True))
@@ -65,9 +67,6 @@ class Agenda:
         """Let ``entries`` wait. Called after :meth:`take`, once."""
         if entries.shape[1] > 1:
             entries = picked(entries, np.argsort(entries[self._due], kind="stable"))
-        self._added = entries
-
-    def commit(self) -> None:
         chunks: list[Int64s] = []
         heads: list[int] = []
         for chunk, cut in zip(self._chunks, self._cuts, strict=True):
@@ -78,8 +77,8 @@ class Agenda:
                 chunk, cut = chunk[:, cut:].copy(), 0
             chunks.append(chunk)
             heads.append(cut)
-        if self._added.shape[1]:
-            chunks.append(self._added)
+        if entries.shape[1]:
+            chunks.append(entries)
             heads.append(0)
             while len(chunks) > 1:
                 last, before = chunks[-1].shape[1] - heads[-1], chunks[-2].shape[1] - heads[-2]
@@ -88,12 +87,15 @@ class Agenda:
                 both = np.concatenate([chunks[-2][:, heads[-2] :], chunks[-1][:, heads[-1] :]], 1)
                 chunks[-2:] = [picked(both, np.argsort(both[self._due], kind="stable"))]
                 heads[-2:] = [0]
-        self._chunks, self._heads = chunks, heads
-        self.rollback()
+        self._staged = chunks, heads
+
+    def commit(self) -> None:
+        if self._staged is not None:
+            self._chunks, self._heads = self._staged
+        self._staged = None
 
     def rollback(self) -> None:
-        self._cuts = list(self._heads)
-        self._added = self._nobody
+        self._staged = None
 
     def entries(self) -> Iterator[Int64s]:
         """Everything that waits, as views that may be written to (but not their row ``due``)."""
@@ -111,8 +113,10 @@ class ArrivalAgenda:
         self._gone = np.zeros(_SMALLEST, np.bool_)
         self._gone_count = 0
         self._shortened: Int64s | None = None
-        self._due = np.empty(0, np.int64)
-        self._added = np.empty((width, 0), np.int64)
+        self._gone_next: tuple[Bools, int] | None = None
+        """Who will be gone after the push, and how many."""
+        self._more = 0
+        """Entries that were written behind the others, to be there after the push."""
 
     def __len__(self) -> int:
         return self._count - self._gone_count
@@ -142,46 +146,56 @@ class ArrivalAgenda:
     def take(self, until: int) -> Int64s:
         """Who dies at ``until`` or before."""
         deaths = self.deaths
-        self._due = np.flatnonzero((deaths <= until) & ~self._gone[: self._count])
-        taken = picked(self._entries, self._due)
-        taken[DEATH] = deaths[self._due]
+        due = np.flatnonzero((deaths <= until) & ~self._gone[: self._count])
+        taken = picked(self._entries, due)
+        taken[DEATH] = deaths[due]
+        gone = self._gone.copy()
+        gone[due] = True
+        self._gone_next = gone, self._gone_count + len(due)
         return taken
 
     def add(self, entries: Int64s) -> None:
         """Let ``entries`` wait. Called after :meth:`take`, once."""
-        self._added = entries
+        more = entries.shape[1]
+        if self._count + more > self._entries.shape[1]:
+            self._resize(1 << (self._count + more - 1).bit_length())
+        self._entries[:, self._count : self._count + more] = entries
+        self._more = more
 
     def commit(self) -> None:
         if self._shortened is not None:
             self._entries[DEATH, : self._count] = self._shortened
-        self._gone[self._due] = True
-        self._gone_count += len(self._due)
-        more = self._added.shape[1]
-        if self._count + more > self._entries.shape[1]:
-            self._resize(1 << (self._count + more - 1).bit_length())
-        self._entries[:, self._count : self._count + more] = self._added
-        self._gone[self._count : self._count + more] = False
-        self._count += more
+        if self._gone_next is not None:
+            self._gone, self._gone_count = self._gone_next
+        self._count += self._more
         self.rollback()
 
     def rollback(self) -> None:
-        self._shortened = None
-        self._due = self._due[:0]
-        self._added = self._added[:, :0]
+        self._shortened = self._gone_next = None
+        self._more = 0
 
-    def pack(self) -> Int64s | None:
-        """Make room if half of the entries are gone; then the new numbers, -1 for who is gone."""
-        if 2 * self._gone_count <= max(self._count, _SMALLEST):
-            return None
+    @property
+    def is_worth_packing(self) -> bool:
+        """Whether half of the entries are gone."""
+        return 2 * self._gone_count > max(self._count, _SMALLEST)
+
+    def pack(self, follow: Callable[[Int64s], Callable[[], None]]) -> None:
+        """Make room. ``follow`` is told the new numbers, -1 for who is gone, and gives what is to
+        be called when all memory that it takes is there."""
         kept = np.flatnonzero(~self._gone[: self._count])
         numbers = np.full(self._count, -1, np.int64)
         numbers[kept] = np.arange(len(kept))
-        self._entries[:, : len(kept)] = picked(self._entries, kept)
+        capacity = self._entries.shape[1]
+        if 4 * len(kept) < capacity:
+            capacity = max(_SMALLEST, 1 << (2 * len(kept)).bit_length())
+        entries = np.empty((len(self._entries), capacity), np.int64)
+        entries[:, : len(kept)] = picked(self._entries, kept)
+        gone = np.zeros(capacity, np.bool_)
+        adopt = follow(numbers)
+        # Only now: without memory for it, everything is as it was.
+        self._entries, self._gone = entries, gone
         self._count, self._gone_count = len(kept), 0
-        self._gone[:] = False
-        if 4 * self._count < self._entries.shape[1]:
-            self._resize(max(_SMALLEST, 1 << (2 * self._count).bit_length()))
-        return numbers
+        adopt()
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
         """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``; -1 where it is gone."""
@@ -189,8 +203,7 @@ class ArrivalAgenda:
             return
         ids = self._entries[self._ids[alias], : self._count]
         known = (ids >= first) & (ids < first + len(mapping))
-        ids[known] = mapping[ids[known] - first]
-        ids[~known] = -1
+        ids[:] = np.where(known, mapping[np.where(known, ids - first, 0)], -1)
 
     def entries(self) -> Iterator[Int64s]:
         """Everything that waits, as views that may be written to."""
@@ -199,9 +212,12 @@ class ArrivalAgenda:
     def _resize(self, capacity: int) -> None:
         entries = np.empty((len(self._entries), capacity), np.int64)
         entries[:, : self._count] = self._entries[:, : self._count]
-        gone = np.zeros(capacity, np.bool_)
-        gone[: self._count] = self._gone[: self._count]
-        self._entries, self._gone = entries, gone
+        gone = [np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)]
+        gone[0][: self._count] = self._gone[: self._count]
+        if self._gone_next is not None:
+            gone[1][: self._count] = self._gone_next[0][: self._count]
+            self._gone_next = gone[1], self._gone_next[1]
+        self._entries, self._gone = entries, gone[0]
 
 
 def joined(parts: list[Int64s]) -> Int64s:

@@ -77,6 +77,8 @@ class _Staged:
 
     settled: int
     rows: GroupRows | None
+    alive: Int64s | None
+    """Living results of the touched groups."""
 
 
 class Aggregation:
@@ -210,16 +212,17 @@ class Aggregation:
         self._settled = NEVER_SETTLED if settled is None else settled
         self._advance(groups, arguments, births, deaths, ids, self._settled)
         self.commit()
+        self.tidy()
 
     def commit(self) -> None:
-        """Make what was staged the state."""
+        """Make what was staged the state. All memory for it is there."""
         staged, self._staged = self._staged, None
         if staged is None:
             self.rollback()
             return
         rows = staged.rows
-        if rows is not None:
-            self._alive[rows.touched] = rows.living[rows.last]
+        if rows is not None and staged.alive is not None:
+            self._alive[rows.touched] = staged.alive
             for measure, _ in self._sums:
                 measure.commit(rows)
         for extremum, _ in self._extrema:
@@ -227,14 +230,25 @@ class Aggregation:
         self._unborn.commit()
         self._born.commit()
         self._settled = staged.settled
-        if isinstance(self._born, ArrivalAgenda):
-            numbers = self._born.pack()
-            if numbers is not None:
-                for extremum, _ in self._extrema:
-                    extremum.renumber_entries(numbers)
+
+    def tidy(self) -> None:
+        """Pack what is sparse and forget groups that nobody has. Each part is done as a whole or,
+        for lack of memory, not at all; answers do not depend on it."""
+        if isinstance(self._born, ArrivalAgenda) and self._born.is_worth_packing:
+            self._born.pack(self._renumbered)
         for extremum, _ in self._extrema:
             extremum.pack(self._settled, self._unborn.entries)
         self._sweep()
+
+    def _renumbered(self, numbers: Int64s) -> Callable[[], None]:
+        """Entries get new ``numbers``: what makes nodes follow, needing no more memory."""
+        entries = [each.renumbered_entries(numbers) for each, _ in self._extrema]
+
+        def adopt() -> None:
+            for (extremum, _), each in zip(self._extrema, entries, strict=True):
+                extremum.adopt_entries(each)
+
+        return adopt
 
     def rollback(self) -> None:
         """Forget what was staged."""
@@ -243,7 +257,6 @@ class Aggregation:
             measure.rollback()
         self._unborn.rollback()
         self._born.rollback()
-        self._sweep()
 
     def shorten(self, refresh: Refresh) -> None:
         """On the arrival line, before :meth:`stage`: lower deaths to those of the leaf rows."""
@@ -301,10 +314,12 @@ class Aggregation:
             instants = np.concatenate([entering[BIRTH], events[DEATH, count:] + 1])
             np.maximum(instants, before, out=instants)
             rows = GroupRows.of(events, count, instants, self._alive)
+        alive = None
         if rows is not None:
+            alive = rows.living[rows.last]
             for measure in self._measures:
                 measure.stage(rows)
-        self._staged = _Staged(until, rows)
+        self._staged = _Staged(until, rows, alive)
         return rows
 
     def _entries(
@@ -440,21 +455,25 @@ class Aggregation:
         for entries in self._unborn.entries():
             wanted[entries[GROUP]] = True
         kept = np.flatnonzero(wanted)
-        self._alive_groups = len(kept)
         if 2 * len(kept) > count:
+            self._alive_groups = len(kept)
             return
         numbers = np.full(count, -1, np.int64)
         numbers[kept] = np.arange(len(kept))
-        for agenda in (self._unborn, self._born):
-            for entries in agenda.entries():
-                entries[GROUP] = numbers[entries[GROUP]]
-        self._groups.keep_only(kept)
-        self._capacity = max(16, 1 << max(0, 2 * len(kept) - 1).bit_length())
-        alive = np.zeros(self._capacity, np.int64)
+        places = [each[GROUP] for a in (self._unborn, self._born) for each in a.entries()]
+        renumbered = [numbers[place] for place in places]
+        capacity = max(16, 1 << max(0, 2 * len(kept) - 1).bit_length())
+        alive = np.zeros(capacity, np.int64)
         alive[: len(kept)] = self._alive[kept]
-        self._alive = alive
-        for measure in self._measures:
-            measure.keep_only(kept, self._capacity)
+        states = [measure.kept(kept, capacity) for measure in self._measures]
+        self._groups.keep_only(kept)
+        # Only now: without memory for it, everything is as it was.
+        for place, each in zip(places, renumbered, strict=True):
+            place[:] = each
+        for measure, state in zip(self._measures, states, strict=True):
+            measure.adopt(state)
+        self._alive, self._capacity, self._alive_groups = alive, capacity, len(kept)
+        self._groups.sweep()
 
 
 def _varies(expression: Expression) -> bool:

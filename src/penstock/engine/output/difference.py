@@ -108,7 +108,9 @@ class _Removers:
         rows = self.rows
         rows.expire(before)
         if rows.is_worth_a_check():
-            rows.pack(ring.alive_rows(rows.deaths, rows.mask, rows.tail, rows.head, before))
+            alive = ring.alive_rows(rows.deaths, rows.mask, rows.tail, rows.head, before)
+            if rows.is_worth_packing(alive):
+                rows.pack(alive)
         rows.fit()
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
@@ -139,12 +141,15 @@ class Difference:
         self._decided = np.empty(0, np.bool_)
         self._staged: tuple[Composites, Bools] | None = None
         self._marks: list[int] = []
+        self._behind: list[tuple[_Removers | None, str, Int64s, int]] = []
+        """New numbers of rows that removers, or what is held (None), have not made their own."""
 
     def __len__(self) -> int:
         return len(self._held)
 
     def save(self, saved: SavedRows) -> pa.Table:
         """The results that wait or live, and which of them are decided."""
+        self._catch_up()
         return self._held.save(saved).append_column("decided", pa.array(self._decided))
 
     def load(
@@ -169,6 +174,7 @@ class Difference:
         self, new: Composites, removing: Sequence[Composites], clock: Clock
     ) -> tuple[Composites, Int64s]:
         """Results that leave now, and the instants by which they are ordered."""
+        self._catch_up()
         self._marks = [r.rows.head for r in self._removers]
         self._store(removing)
         held = concatenate([self._held, new]) if len(self._held) else new
@@ -264,11 +270,15 @@ class Difference:
                 valid = present if valid is None else valid & present
         return values, valid
 
-    def commit(self, watermark: int) -> None:
+    def commit(self) -> None:
         assert self._staged is not None
         self._held, self._decided = self._staged
         self._staged = None
         self._marks = []
+
+    def tidy(self, watermark: int) -> None:
+        """Let go of stored results that have died, and of values that no stored result has."""
+        self._catch_up()
         for remover in self._removers:
             remover.expire(watermark)
         self._sweep()
@@ -281,13 +291,28 @@ class Difference:
         self._marks = []
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
-        for remover in self._removers:
-            if alias in remover.tree.leaves:
-                remover.renumber(alias, mapping, first)
+        """Rows have new numbers. What cannot follow for lack of memory does so before it is read:
+        unlike other tops, this one cannot be computed again from the windows."""
+        self._behind += [
+            (remover, alias, mapping, first)
+            for remover in self._removers
+            if alias in remover.tree.leaves
+        ]
         if alias in self._held.ids:
-            ids = dict(self._held.ids)
-            ids[alias] = mapping[ids[alias] - first]
-            self._held = Composites(ids, self._held.births, self._held.deaths)
+            self._behind.append((None, alias, mapping, first))
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Let everything follow that could not."""
+        while self._behind:
+            remover, alias, mapping, first = self._behind[0]
+            if remover is not None:
+                remover.renumber(alias, mapping, first)
+            else:
+                ids = dict(self._held.ids)
+                ids[alias] = mapping[ids[alias] - first]
+                self._held = Composites(ids, self._held.births, self._held.deaths)
+            self._behind.pop(0)
 
     def _sweep(self) -> None:
         """Forget interned values that no stored result has."""

@@ -64,7 +64,8 @@ class ExactSum:
         self._encoder = encoder_for(self.type) if self.kind == "integer" else None
         self._counts = np.empty(0, np.int64)
         self._sums: NDArray[Any] = np.empty(0, np.float64)
-        self._last: tuple[Limbs, Int64s] | None = None
+        self._after: tuple[Int64s, Limbs, Int64s | None] | None = None
+        """Counts, limbs and special values of the touched groups after the push."""
 
     @property
     def nbytes(self) -> int:
@@ -76,10 +77,11 @@ class ExactSum:
 
     def reserve(self, capacity: int) -> None:
         """Have state for groups below ``capacity``."""
-        self._known = _extended(self._known, capacity)
-        self._limbs = _extended(self._limbs, capacity)
+        special = self._special
         if self.kind == "double":
-            self._special = _extended(self._special, capacity)
+            special = _extended(special, capacity)
+        known, limbs = _extended(self._known, capacity), _extended(self._limbs, capacity)
+        self._known, self._limbs, self._special = known, limbs, special
 
     def encode(self, array: pa.Array, entries: Int64s) -> None:
         """Write the values of ``array`` into ``entries``."""
@@ -109,7 +111,7 @@ class ExactSum:
         """Compute counts and sums along ``rows``; the state stays as it is."""
         where = (rows.owner, rows.stops, rows.order, rows.entering, rows.events)
         if self.kind == "double":
-            self._counts, self._sums, *last = kernels.sum_doubles(
+            self._counts, self._sums, limbs, special = kernels.sum_doubles(
                 *where,
                 self._mask_row,
                 self._bit,
@@ -120,7 +122,7 @@ class ExactSum:
                 self._first_limb,
                 self._special,
             )
-            self._last = (last[0], last[1])
+            self._after = self._counts[rows.last], limbs, special
         else:
             self._counts, self._sums = kernels.sum_words(
                 *where,
@@ -132,30 +134,35 @@ class ExactSum:
                 self._known,
                 self._limbs,
             )
+            self._after = self._counts[rows.last], self._sums[rows.last], None
 
     def commit(self, rows: GroupRows) -> None:
         """Make the last of ``rows`` the state of each group."""
-        self._known[rows.touched] = self._counts[rows.last]
-        if self._last is None:
-            self._limbs[rows.touched] = self._sums[rows.last]
-        else:
-            self._limbs[rows.touched], self._special[rows.touched] = self._last
+        assert self._after is not None
+        known, limbs, special = self._after
+        self._known[rows.touched] = known
+        self._limbs[rows.touched] = limbs
+        if special is not None:
+            self._special[rows.touched] = special
         self.rollback()
 
     def rollback(self) -> None:
         self._counts = self._counts[:0]
         self._sums = self._sums[:0]
-        self._last = None
+        self._after = None
 
-    def keep_only(self, groups: Int64s, capacity: int) -> None:
-        """Renumber: the state of ``groups`` becomes that of the groups from 0 on."""
-        self._known = _extended(self._known[groups], capacity)
-        limbs = self._limbs[groups]
+    def kept(self, groups: Int64s, capacity: int) -> tuple[NDArray[Any], ...]:
+        """The state if that of ``groups`` becomes that of the groups from 0 on: to be adopted."""
+        limbs, special = self._limbs[groups], self._special
         if self.kind == "double":
             if len(groups) == 0:  # Nobody is held: the width may start anew.
                 limbs = limbs[:, :0]
-            self._special = _extended(self._special[groups], capacity)
-        self._limbs = _extended(limbs, capacity)
+            special = _extended(special[groups], capacity)
+        return _extended(self._known[groups], capacity), _extended(limbs, capacity), special
+
+    def adopt(self, state: tuple[NDArray[Any], ...]) -> None:
+        """Go on with what :meth:`kept` has made."""
+        self._known, self._limbs, self._special = state
 
     # -- answers -------------------------------------------------------------------------------
 

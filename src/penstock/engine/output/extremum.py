@@ -15,6 +15,7 @@ When most nodes may be garbage (popped, or replaced by copies) the living are pa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +61,8 @@ class Extremum:
         self._fresh_bytes = self._head_bytes = 0
         self._packed = 0
         self._least = np.empty(0, np.int64)
+        self._after: Int64s | None = None
+        """Roots of the touched groups after the push."""
 
     @property
     def nbytes(self) -> int:
@@ -124,11 +127,14 @@ class Extremum:
         nodes[:, heap.DEATH] = _GONE
         nodes[known, heap.DEATH] = deaths[entry[known]]
 
-    def renumber_entries(self, numbers: Int64s) -> None:
-        """Entry ``e`` is now ``numbers[e]``."""
+    def renumbered_entries(self, numbers: Int64s) -> Int64s:
+        """The entries of all nodes if entry ``e`` becomes ``numbers[e]``: to be adopted."""
         entry = self._nodes[: self._head, heap.ENTRY]
-        known = entry >= 0
-        entry[known] = numbers[entry[known]]
+        return np.where(entry >= 0, numbers[entry], entry)
+
+    def adopt_entries(self, entries: Int64s) -> None:
+        """Go on with what :meth:`renumbered_entries` has made."""
+        self._nodes[: self._head, heap.ENTRY] = entries
 
     def stage(self, rows: GroupRows) -> None:
         """Compute the extremum along ``rows``; the heaps of before stay as they are."""
@@ -150,36 +156,51 @@ class Extremum:
             self._greatest,
             not self._by_rows,
         )
+        self._after = self._least[rows.last]
 
     def commit(self, rows: GroupRows | None) -> None:
         """Make the last of ``rows`` the state of each group."""
         if rows is not None:
-            self._roots[rows.touched] = self._least[rows.last]
+            assert self._after is not None
+            self._roots[rows.touched] = self._after
         self._fresh, self._fresh_bytes = self._head, self._head_bytes
         self.rollback()
 
     def rollback(self) -> None:
         self._head, self._head_bytes = self._fresh, self._fresh_bytes
         self._least = self._least[:0]
+        self._after = None
 
-    def keep_only(self, groups: Int64s, capacity: int) -> None:
-        """Renumber: the state of ``groups`` becomes that of the groups from 0 on."""
-        self._roots = _extended(self._roots[groups], capacity)
+    def kept(self, groups: Int64s, capacity: int) -> tuple[NDArray[Any], ...]:
+        """The state if that of ``groups`` becomes that of the groups from 0 on: to be adopted."""
+        return (_extended(self._roots[groups], capacity),)
+
+    def adopt(self, state: tuple[NDArray[Any], ...]) -> None:
+        """Go on with what :meth:`kept` has made."""
+        (self._roots,) = state
 
     def pack(self, settled: int, unborn: Callable[[], Iterator[Int64s]]) -> None:
         """Drop garbage, if it may be the majority. Nodes of ``unborn`` entries stand alone."""
         if self._head <= 2 * self._packed + _WORTH_PACKING:
             return
+        roots = self._roots.copy()
         nodes, count = heap.pack(
-            self._nodes, self._head, self._arena, self._greatest, self._roots, settled
+            self._nodes, self._head, self._arena, self._greatest, roots, settled
         )
-        for entries in unborn():
-            count = heap.pack_single(self._nodes, nodes, count, entries[self._row])
-        self._nodes = np.empty((max(_FEWEST_NODES, 2 * count), heap.WIDTH), np.int64)
-        self._nodes[:count] = nodes[:count]
+        places = [entries[self._row] for entries in unborn()]
+        numbers = [each.copy() for each in places]
+        for each in numbers:
+            count = heap.pack_single(self._nodes, nodes, count, each)
+        pool = np.empty((max(_FEWEST_NODES, 2 * count), heap.WIDTH), np.int64)
+        pool[:count] = nodes[:count]
+        arena, size = self._arena, self._head_bytes
         if self._is_bytes:
-            self._arena, size = heap.pack_arena(self._nodes, count, self._arena, _FEWEST_BYTES)
-            self._fresh_bytes = self._head_bytes = size
+            arena, size = heap.pack_arena(pool, count, arena, _FEWEST_BYTES)
+        # Only now: without memory for it, everything is as it was.
+        for place, each in zip(places, numbers, strict=True):
+            place[:] = each
+        self._roots, self._nodes, self._arena = roots, pool, arena
+        self._fresh_bytes = self._head_bytes = size
         self._fresh = self._head = self._packed = count
 
     def answer(self, aggregate: Aggregate, rows: Int64s) -> pa.Array:

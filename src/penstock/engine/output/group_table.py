@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.kernels import group_table as kernels
+from penstock.values.hash_secret import SECRET
 from penstock.values.interner import Interner
 from penstock.values.key_decoding import decoder_for, from_bytes, ordered_bytes, read_only
 from penstock.values.key_encoding import encoder_for
@@ -69,12 +70,19 @@ class GroupTable:
             return np.zeros(length, np.int64)
         rows = self._encoded(columns, length)
         self._reserve(length)
-        groups, firsts = kernels.number(rows, self._keys, self._slots, self._count)
+        groups, firsts = kernels.number(rows, self._keys, self._slots, self._count, SECRET)
         if len(firsts):
+            try:
+                for values, column in zip(self._values, columns, strict=True):
+                    if values is not None:
+                        values.append(_decoded(column), firsts)
+            except BaseException:
+                kernels.forget(self._slots, self._count)
+                for values in self._values:
+                    if values is not None:
+                        values.forget(self._count)
+                raise
             self._count += len(firsts)
-            for values, column in zip(self._values, columns, strict=True):
-                if values is not None:
-                    values.append(_decoded(column), firsts)
         found: Int64s = groups
         return found
 
@@ -93,22 +101,28 @@ class GroupTable:
         return _as_type(self._decoders[position](keys, valid), type)
 
     def keep_only(self, groups: Int64s) -> None:
-        """Forget all groups but ``groups`` (ascending), which get the numbers from 0 on."""
+        """Forget all groups but ``groups`` (ascending), which get the numbers from 0 on.
+
+        As a whole or, for lack of memory, not at all.
+        """
         if not self._encoders:
             return
         count = len(groups)
         capacity = max(_FEWEST, 1 << max(0, 2 * count - 1).bit_length())
         keys = np.empty((capacity, self._keys.shape[1]), np.int64)
         keys[:count] = self._keys[groups]
-        self._keys, self._count = keys, count
-        self._enter()
-        for position, (values, interner) in enumerate(
-            zip(self._values, self._interners, strict=True)
-        ):
-            if values is not None:
-                values.keep_only(groups)
+        slots = _entered(keys, count)
+        kept = [None if values is None else values.kept(groups) for values in self._values]
+        self._keys, self._slots, self._count = keys, slots, count
+        for values, state in zip(self._values, kept, strict=True):
+            if values is not None and state is not None:
+                values.adopt(state)
+
+    def sweep(self) -> None:
+        """Forget interned values that no group has."""
+        for position, interner in enumerate(self._interners):
             if interner is not None:
-                interner.sweep(keys[:count, position])
+                interner.sweep(self._keys[: self._count, position])
 
     def _encoded(self, columns: Sequence[pa.Array], length: int) -> Int64s:
         width = len(columns)
@@ -130,12 +144,14 @@ class GroupTable:
         if needed > len(self._keys):
             keys = np.empty((1 << (needed - 1).bit_length(), self._keys.shape[1]), np.int64)
             keys[: self._count] = self._keys[: self._count]
-            self._keys = keys
-            self._enter()
+            self._slots, self._keys = _entered(keys, self._count), keys
 
-    def _enter(self) -> None:
-        self._slots = np.full(2 * len(self._keys), kernels.EMPTY, np.int64)
-        kernels.enter(self._keys, self._count, self._slots)
+
+def _entered(keys: Int64s, count: int) -> Int64s:
+    """Slots of the first ``count`` of ``keys``."""
+    slots = np.full(2 * len(keys), kernels.EMPTY, np.int64)
+    kernels.enter(keys, count, slots, SECRET)
+    return slots
 
 
 class _ByteStrings:
@@ -167,15 +183,23 @@ class _ByteStrings:
         kernels.copy_bytes(read_only(data), offsets, rows, self._arena, self._ends, self._count)
         self._count = count
 
+    def forget(self, count: int) -> None:
+        """Take back all values but the first ``count``."""
+        self._count = count
+
     def take(self, groups: Int64s, valid: NDArray[np.bool_]) -> pa.Array:
         """The values of ``groups``."""
         data, ends = self._copied(groups)
         return from_bytes(self._type, data, ends, valid)
 
-    def keep_only(self, groups: Int64s) -> None:
-        """Forget the values of all groups but these."""
-        self._arena, self._ends = self._copied(groups)
-        self._count = len(groups)
+    def kept(self, groups: Int64s) -> tuple[NDArray[np.uint8], Int64s]:
+        """The values of ``groups`` alone: to be adopted."""
+        return self._copied(groups)
+
+    def adopt(self, state: tuple[NDArray[np.uint8], Int64s]) -> None:
+        """Go on with what :meth:`kept` has made."""
+        self._arena, self._ends = state
+        self._count = len(self._ends) - 1
 
     def _copied(self, groups: Int64s) -> tuple[NDArray[np.uint8], Int64s]:
         data = np.empty(kernels.size_of(self._ends, groups), np.uint8)

@@ -3,7 +3,8 @@
 One of four tops sits above the join: ISTREAM (results leave as they are born), DSTREAM and RSTREAM
 (results are held), set difference, or aggregates. All follow one protocol, which makes a failed
 push harmless: ``stage`` computes what leaves and the state after it, ``commit`` makes that state
-the present one, ``rollback`` forgets it.
+the present one, ``rollback`` forgets it. Neither of these two needs memory, so that nothing can
+fail. What does, packing what is sparse, is for ``tidy``, which may be left for another time.
 """
 
 from __future__ import annotations
@@ -60,9 +61,12 @@ class Output(Protocol):
         """Take in all living results after a restart, and what :meth:`save` wrote, if it wrote
         anything; windows have ``counts`` rows. Nothing leaves."""
 
-    def commit(self, watermark: int) -> None: ...
+    def commit(self) -> None: ...
 
     def rollback(self) -> None: ...
+
+    def tidy(self, watermark: int) -> None:
+        """Let go of what nobody needs. If there is no memory for that, nothing has changed."""
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None: ...
 
@@ -137,10 +141,13 @@ class BornOutput:
     ) -> None:
         pass
 
-    def commit(self, watermark: int) -> None:
+    def commit(self) -> None:
         pass
 
     def rollback(self) -> None:
+        pass
+
+    def tidy(self, watermark: int) -> None:
         pass
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
@@ -187,11 +194,14 @@ class HeldOutput:
         self._held.take_dead(clock.now)
         self._held.commit()
 
-    def commit(self, watermark: int) -> None:
+    def commit(self) -> None:
         self._held.commit()
 
     def rollback(self) -> None:
         self._held.rollback()
+
+    def tidy(self, watermark: int) -> None:
+        pass
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
         self._held.renumber(alias, mapping, first)
@@ -231,11 +241,14 @@ class DifferenceOutput:
     ) -> None:
         self._difference.load(table, counts, results[1:])
 
-    def commit(self, watermark: int) -> None:
-        self._difference.commit(watermark)
+    def commit(self) -> None:
+        self._difference.commit()
 
     def rollback(self) -> None:
         self._difference.rollback()
+
+    def tidy(self, watermark: int) -> None:
+        self._difference.tidy(watermark)
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
         self._difference.renumber(alias, mapping, first)
@@ -306,11 +319,14 @@ class GroupedOutput:
     def _refresh(self, ids: dict[str, Int64s], deaths: Int64s) -> None:
         self._tree.shorten(Composites(ids, deaths, deaths))
 
-    def commit(self, watermark: int) -> None:
+    def commit(self) -> None:
         self._aggregation.commit()
 
     def rollback(self) -> None:
         self._aggregation.rollback()
+
+    def tidy(self, watermark: int) -> None:
+        self._aggregation.tidy()
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
         if self._by_rows:

@@ -26,6 +26,7 @@ from penstock.errors import InputError
 from penstock.kernels import ring
 from penstock.kernels.lifespan import BEGINNING
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
+from penstock.values.key_encoding import numbers_of, validity_of
 
 Int64s = NDArray[np.int64]
 Batch: TypeAlias = Any
@@ -283,17 +284,18 @@ class Intake:
         column = columns[name]
         keep = None
         if column.null_count:
-            keep = column.is_valid().to_numpy(zero_copy_only=False)
+            keep = validity_of(column)
             taken.null_time[source.name] = column.null_count
             column = column.fill_null(0)
         if pa.types.is_timestamp(column.type):
             if column.type.unit != self._unit:
                 column = _cast(source, column, pa.timestamp(self._unit, column.type.tz))
-            times, ticks = column.view(pa.int64()).to_numpy(), 1
+            ticks = 1
         else:
             if column.type != pa.int64():
                 column = _cast(source, column, pa.int64())
-            times, ticks = column.to_numpy(), self._ticks
+            ticks = self._ticks
+        times = numbers_of(column, np.int64, 8)
         if len(times) == 0:
             return np.array(times), keep, (0, 0, True)
         lowest, highest, rising = ring.survey(times)
@@ -435,10 +437,10 @@ def _arrival_numbers(source: Source, batch: Batch) -> tuple[Int64s, str]:
         raise InputError(f"column {ARRIVAL!r} of {source.name} must not be NULL")
     try:
         if pa.types.is_timestamp(column.type):
-            nanoseconds = column.cast(pa.timestamp("ns", column.type.tz)).view(pa.int64())
-            return np.array(nanoseconds.to_numpy()), "timestamps"
+            nanoseconds = column.cast(pa.timestamp("ns", column.type.tz))
+            return np.array(numbers_of(nanoseconds, np.int64, 8)), "timestamps"
         if pa.types.is_integer(column.type):
-            return np.array(column.cast(pa.int64()).to_numpy()), "integers"
+            return np.array(numbers_of(column.cast(pa.int64()), np.int64, 8)), "integers"
     except pa.ArrowInvalid as problem:
         raise InputError(
             f"a value of column {ARRIVAL!r} of {source.name} is out of range: {problem}"

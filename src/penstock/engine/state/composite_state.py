@@ -154,7 +154,9 @@ class CompositeState(IndexedRows):
             self._lows = tails
         is_due = lull is not None or rows.is_worth_a_check()
         if is_due and not self._are_mostly_wanted(before, lull):
-            rows.pack(np.concatenate(list(self._wanted(before, lull))))
+            alive = np.concatenate(list(self._wanted(before, lull)))
+            if rows.is_worth_packing(alive):
+                rows.pack(alive)
         rows.fit()
 
     def _wanted(self, before: int, lull: Lull | None) -> Iterator[Int64s]:

@@ -52,11 +52,13 @@ class IndexedRows(ABC):
         stop = min(start + most, rows.head)
         if stop < rows.head and not rows.touch(index, 8 * most):
             return rows.head - start
-        self.became_whole += index.stop < stop == rows.head
-        index.stop = stop
+        new = None
         if start < stop:
-            values, chosen = self._entries(keys, np.arange(start, stop, dtype=np.int64))
-            rows.insert(index, start, values, chosen)
+            new = self._entries(keys, np.arange(start, stop, dtype=np.int64))
+        self.became_whole += index.stop < stop == rows.head
+        index.stop = stop  # Only now: there may be no memory for what is entered.
+        if new is not None:
+            rows.insert(index, start, *new)
         return rows.head - stop
 
     def unfilled(self, keys: Keys) -> int:

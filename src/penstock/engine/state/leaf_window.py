@@ -476,17 +476,19 @@ class LeafWindow(IndexedRows):
             if lull is not None:
                 births, deaths = self.lifespans(alive)
                 alive = alive[(births <= lull[0]) | (deaths >= lull[1])]
-            if rows.pack(alive):
-                renumbered = self._packed(alive, first, stop)
+            if rows.is_worth_packing(alive):
+                renumbered = self._pack(alive, first, stop)
         self.payload.drop_before(rows.tail)
         rows.fit()
         return renumbered
 
-    def _packed(self, alive: Int64s, first: int, stop: int) -> tuple[Int64s, int]:
-        """See to the rest after ``rows`` were packed; the new numbers."""
+    def _pack(self, alive: Int64s, first: int, stop: int) -> tuple[Int64s, int]:
+        """Keep only the rows ``alive``, or for lack of memory all; the new numbers."""
         mapping = np.full(stop - first, -1, np.int64)
         mapping[alive - first] = np.arange(stop, stop + len(alive))
-        self.payload.keep_only(alive, stop)
+        payload = self.payload.kept(alive)
+        self.rows.pack(alive)
+        self.payload.adopt(payload, stop)
         if self._partition is not None:
             assert self._count is not None
             self._partition.rebuild(self._count)

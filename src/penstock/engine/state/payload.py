@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from penstock.engine.state.rows import Rows
 from penstock.kernels import ring
 from penstock.values.arrow_chunks import ArrowChunks
+from penstock.values.key_encoding import validity_of
 
 Int64s = NDArray[np.int64]
 
@@ -53,11 +54,9 @@ class RingColumn:
         ring.put(self.rows.columns[self.column], self.rows.mask, start, data)
         if self.flags is None:
             return
-        valid = (
-            np.ones(n, np.bool_)
-            if values.null_count == 0
-            else values.is_valid().to_numpy(zero_copy_only=False)
-        )
+        valid = validity_of(values)
+        if valid is None:
+            valid = np.ones(n, np.bool_)
         ring.put(self.rows.columns[self.flags], self.rows.mask, start, valid)
 
     def take(self, rows: Int64s) -> pa.Array:
@@ -133,6 +132,11 @@ class Payload:
         for chunks in self.chunked:
             chunks.drop_before(tail)
 
-    def keep_only(self, rows: Int64s, start: int) -> None:
-        for chunks in self.chunked:
-            chunks.keep_only(rows, start)
+    def kept(self, rows: Int64s) -> list[pa.Array | pa.ChunkedArray]:
+        """What lies in no ring, of ``rows`` alone: to be adopted."""
+        return [chunks.kept(rows) for chunks in self.chunked]
+
+    def adopt(self, kept: list[pa.Array | pa.ChunkedArray], start: int) -> None:
+        """Go on with what :meth:`kept` has made, as the rows from ``start`` on."""
+        for chunks, values in zip(self.chunked, kept, strict=True):
+            chunks.adopt(values, start)

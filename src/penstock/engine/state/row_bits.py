@@ -90,6 +90,10 @@ class RowBits:
         rows += self.first + 8 * begin
         return rows[np.searchsorted(rows, start) : np.searchsorted(rows, stop)]
 
+    def count_clear(self, start: int, stop: int) -> int:
+        """How many rows from ``start`` to ``stop`` have bits that are not set."""
+        return int(closing.count_open(self._bytes, start - self.first, stop - self.first))
+
     def kept(self, rows: Int64s, first: int) -> RowBits:
         """The bits of ``rows``, which are numbered from ``first`` on."""
         return RowBits(first, ~self.are_clear(rows))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.state.hash_factor import shift_for
 from penstock.engine.state.page_by_page import give_page_by_page, zeros
 from penstock.engine.state.spare_memory import Block, SpareMemory
 from penstock.engine.state.working_memory import WORKING
@@ -50,6 +51,7 @@ class HashIndex:
     heads: NDArray[np.uint32]
     entries: NDArray[np.int64]
     shift: int
+    """The shift for so many heads, and the factor of this process above it."""
     narrow: bool = True
     """Whether every key so far fits into 32 bits, so that a match needs no second look."""
     stop: int = 0
@@ -66,7 +68,7 @@ class HashIndex:
         return cls(
             zeros(capacity, np.uint32),
             zeros(capacity, np.int64),
-            65 - capacity.bit_length(),
+            shift_for(capacity),
         )
 
 
@@ -95,7 +97,8 @@ class Rows:
         self.spare: SpareMemory | None = None
         """Where memory comes from, if it is filled bit by bit and need not be new."""
         self.is_torn = False
-        """Whether rows got new numbers of which not everybody was told: there was no memory."""
+        """Whether rows got new numbers that not every follower could make its own: there was no
+        memory. Rows and indexes are all right."""
         self._alive_at_check = 0
         self._expected = 0
         """For how many rows the ring was made, until the first of them expires."""
@@ -344,7 +347,6 @@ class Rows:
         ]
         room = max(SMALLEST, 2 * len(rows), expected)
         fresh = self._allocate(1 << (room - 1).bit_length())
-        self.is_torn = True
         self._expected = expected
         self.tail = self.low = self.head
         self.head += len(rows)
@@ -357,8 +359,10 @@ class Rows:
             )
             index.stop = self.tail + len(entries)
         for follow in self.followers:
-            follow(rows, self.tail)
-        self.is_torn = False
+            try:
+                follow(rows, self.tail)
+            except MemoryError:
+                self.is_torn = True
 
     def is_worth_a_check(self) -> bool:
         """Whether so many rows came since the last count that most of them may be dead.
@@ -388,16 +392,17 @@ class Rows:
         """So many rows are alive: the next check is when there may be thrice as many."""
         self._alive_at_check = count
 
-    def pack(self, alive: Int64s) -> bool:
-        """Keep only the rows ``alive`` if they are less than a third; whether that was so.
+    def is_worth_packing(self, alive: Int64s) -> bool:
+        """Whether the rows ``alive``, which are all that are, are less than a third."""
+        self.note_alive(len(alive))
+        return 3 * len(alive) < len(self)
+
+    def pack(self, alive: Int64s) -> None:
+        """Keep only the rows ``alive``.
 
         About as many as there were now will be there again the next time.
         """
-        self.note_alive(len(alive))
-        if 3 * len(alive) >= len(self):
-            return False
         self.keep_only(alive, min(len(self), 4 * len(alive)))
-        return True
 
     def _allocate(self, capacity: int, cleared: bool = True) -> tuple[int, list[NDArray[Any]]]:
         """New memory for all columns and indexes, in one piece; nothing else changes yet.
@@ -440,7 +445,7 @@ class Rows:
         self.columns = parts[:count]
         for number, index in enumerate(self.indexes):
             index.heads, index.entries = parts[count + 2 * number : count + 2 * number + 2]
-            index.shift = 65 - capacity.bit_length()
+            index.shift = shift_for(capacity)
             index.touched = capacity
 
     def _resize(self, capacity: int) -> None:
