@@ -210,7 +210,7 @@ def test_crafted_values_do_not_meet() -> None:
 
 
 def test_every_process_has_its_own_key() -> None:
-    script = "from penstock.values.interner import _KEY; print(_KEY.tolist())"
+    script = "from penstock.values.hash_secret import SECRET; print(SECRET.tolist())"
     keys = {
         subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
         for _ in range(2)
