@@ -42,6 +42,23 @@ def test_an_explosion_is_refused(name: str, feedback: str, monkeypatch: pytest.M
         assert engine.push({"B": push}).equals(other.push({"B": push}))
 
 
+@pytest.mark.parametrize("condition", ["A.x < B.x", "A.x <> B.x", "A.x + 1 < B.x * B.x"])
+def test_an_explosion_without_equality_is_refused(
+    condition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nested loops ask as they go on: what they have found so far never takes more than allowed."""
+    text = f"SELECT A.ts AS a, B.ts AS b {TWO}WHERE {condition}"
+    graph = penstock.parse(text, dict.fromkeys("AB", SCHEMA))
+    engine, other = (penstock.Engine(graph) for _ in range(2))
+    monkeypatch.setattr(WORKING, "_machine", 1 << 22)
+    for each in (engine, other):
+        each.push({"A": batch(1_000, 6)})
+    with pytest.raises(TooManyResults, match="no equality joins these streams"):
+        engine.push({"B": batch(1_000, 9)})
+    for push in (batch(3), batch(5, 8), batch(2)):
+        assert engine.push({"B": push}).equals(other.push({"B": push}))
+
+
 def test_the_share_of_a_push(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WORKING, "_machine", 0)
     WORKING.begin(None)

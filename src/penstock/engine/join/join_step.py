@@ -36,6 +36,8 @@ Algorithm = Literal["hash", "nested-loops"]
 
 _BLOCK = 8192
 _MATCHES = 1 << 18
+_IN_PARTS_AND_WHOLE = 2
+"""Times that what nested loops find is in memory, when its parts are put together."""
 _CANDIDATES = 1 << 16
 """Pairs that a probe finds at once, about: their columns are tested while in the cache."""
 _FIRST = 1024
@@ -291,7 +293,7 @@ class JoinStep:
             visible = visible[_counting(visible, gap, among)]
         operators = np.array([c.operator for c in self._loop], np.int64)
         lefts = self._values([c.left for c in self._loop], left.ids, len(left))
-        found = []
+        found, made, width = [], 0, len(left.ids) + len(self.target.streams) + 2
         for start in range(0, len(visible), _BLOCK):
             rows = visible[start : start + _BLOCK]
             rights = self._values(
@@ -315,6 +317,8 @@ class JoinStep:
                 )
                 if count:
                     found.append(self._finish(left, *out[:, :count].copy()))
+                    made += len(found[-1])
+                    WORKING.ask(_IN_PARTS_AND_WHOLE * made, width)
         found = [part for part in found if len(part)]
         return concatenate(found) if found else self._nothing(left)
 

@@ -39,7 +39,9 @@ def frequent_key(query: JoinGraph, batches: Mapping[str, Any]) -> str:
                             f"have {side} = {value}"
                         ),
                     )
-    return ADVICE if best is None else f"{best[1]}; {ADVICE}"
+    if best is None:
+        return f"no equality joins these streams, so that each row meets every other; {ADVICE}"
+    return f"{best[1]}; {ADVICE}"
 
 
 def _most_frequent(batch: Any, column: str) -> tuple[int, int, str] | None:
