@@ -26,7 +26,8 @@ def hash_row(keys: Int64s, row: int, secret: Uint64s) -> np.int64:
     h = np.int64(secret[0])
     for i in range(keys.shape[1]):
         h = mixed(h, keys[row, i])
-    return mixed(h, np.int64(secret[1]))
+    hashed: np.int64 = mixed(h, np.int64(secret[1]))
+    return hashed
 
 
 @kernel

@@ -77,7 +77,8 @@ def code_of(key: int, shift: int) -> np.int64:
 @inlined
 def hash_of(code: int, shift: int) -> np.uint64:
     """Spreads a code over 64 bits."""
-    return np.uint64(code) * factor_of(shift)
+    hashed: np.uint64 = np.uint64(code) * factor_of(shift)
+    return hashed
 
 
 @inlined
