@@ -998,6 +998,15 @@ class Engine:
             table = self._output.stage(results, clock)
             if taken.late:
                 self._warn_of_disorder(taken, self._clock.late)
+            filtered = self._filtered(
+                {name: len(rows) for name, rows in taken.rows.items()},
+                {
+                    alias: len(each) if each.chosen is None else len(each.chosen)
+                    for block in arrivals
+                    for alias, each in block.items()
+                },
+                taken.rows,
+            )
             HELD.give()
         except BaseException:
             self._go_back(marks)
@@ -1016,15 +1025,7 @@ class Engine:
             len(taken.rows[name]) for name in self._timed if name in taken.rows
         )
         self._counters.count(taken, len(table))
-        self._count_filtered(
-            {name: len(rows) for name, rows in taken.rows.items()},
-            {
-                alias: len(each) if each.chosen is None else len(each.chosen)
-                for block in arrivals
-                for alias, each in block.items()
-            },
-            taken.rows,
-        )
+        self._counters.count_filtered(filtered)
         count = sum(map(len, taken.rows.values()))
         self._conclude(clock, newest, min(births, default=START), count)
         self._tidy_output(
@@ -1086,6 +1087,8 @@ class Engine:
             dropped = self._dropped_of(whole, batches)
             if dropped is not None and dropped.late:
                 self._warn_of_disorder(dropped, self._clock.late)
+            admitted = {a: leaf.rows.head - heads[a] for a, leaf in tree.leaves.items()}
+            filtered = self._filtered(whole.on_time, admitted, batches)
             HELD.give()
         except BaseException:
             if compiled.is_torn or tree.is_torn:  # It may be written anew in the middle.
@@ -1105,11 +1108,7 @@ class Engine:
         self._started = self._started or whole.has_rows
         self._latest = whole.rows
         self._counters.count_rows(whole.seen, table.num_rows)
-        self._count_filtered(
-            whole.on_time,
-            {alias: leaf.rows.head - heads[alias] for alias, leaf in tree.leaves.items()},
-            batches,
-        )
+        self._counters.count_filtered(filtered)
         if whole.late or whole.without_time:
             self._counters.count_set_aside(whole.late, whole.without_time)
             if dropped is not None:
@@ -1129,17 +1128,18 @@ class Engine:
             self._let_go_if_it_can()
         return table
 
-    def _count_filtered(
+    def _filtered(
         self,
         on_time: Mapping[str, int],
         admitted: Mapping[str, int],
         pushed: Mapping[str, Any],
-    ) -> None:
-        """Count rows of a push that came into no window.
+    ) -> dict[str, int]:
+        """Rows of a push that came into no window, by source.
 
         ``on_time`` are rows by source, ``admitted`` those that each window took in. Where a source
         has several windows and each has refused some of its rows, ``pushed`` tells which.
         """
+        found = {}
         for name, count in on_time.items():
             leaves = self._windows_of[name]
             least = count - max([admitted.get(leaf.stream.alias, 0) for leaf in leaves])
@@ -1151,7 +1151,8 @@ class Engine:
                     np.count_nonzero(~np.logical_or.reduce([w.passes(rows) for w in leaves]))
                 )
             if least:
-                self._counters.filtered[name] += least
+                found[name] = least
+        return found
 
     def _go_back(self, marks: Sequence[Marks]) -> None:
         """The push has failed: everything is as before it."""

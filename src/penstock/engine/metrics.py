@@ -48,6 +48,11 @@ class Counters:
             for source, number in new.items():
                 counts[source] += number
 
+    def count_filtered(self, filtered: Mapping[str, int]) -> None:
+        """Rows of a push that came into no window."""
+        for source, number in filtered.items():
+            self.filtered[source] += number
+
     def note_way(self, way: str) -> None:
         """A push was made that way."""
         self.ways[way] = self.ways.get(way, 0) + 1
