@@ -69,7 +69,7 @@ class OldRows(ABC):
         """Rows that are open, and alive."""
         tail = min(self.input.rows.tail, self._closed.stop)
         if tail > self._passed:
-            self._count -= len(self._closed.clear_between(self._passed, tail))
+            self._count -= self._closed.count_clear(self._passed, tail)
             self._passed = tail
         return self._count
 

@@ -51,6 +51,7 @@ class GroupTable:
         self._count = 0 if types else 1
         self._keys = np.empty((_FEWEST, width), np.int64)
         self._slots = np.full(2 * _FEWEST, kernels.EMPTY, np.int64)
+        kernels.forget(self._slots, 0)  # It is loaded now, and not when there is no memory.
 
     def __len__(self) -> int:
         return self._count
