@@ -1,11 +1,13 @@
 """Values of cells on the disk of the host: a faster way to what Spark's state store has anyway.
 
 After a minute without work Spark ends a Python worker, and there is no setting for that; so with a
-trigger of 75 s every batch makes its cells anew. What that takes is mostly reading: 20 ms for each
+trigger of 75 s every batch makes its cells anew. Part of that is reading: about 20 ms for each
 megabyte that comes out of the state store through the JVM. So whatever a cell writes there is also
 written to a file of this host, and whoever needs the value next reads the file: another worker, or
-the next run of the query on this host. That takes a hundredth of the time, and the page cache of
-the system is shared by all workers.
+the next run of the query on this host. The page cache of the system is shared by all workers. On a
+busy machine, a cell with 12 MB of rows came back in 0.32 to 0.34 s, after 2.1 s the first time,
+against 0.6 to 1.9 s; one with 200 MB in 18 and 20 s against 21 and 27 s: there most of the time
+goes into building its windows.
 
 Nothing depends on these files. A value is named after the whole history that led to it
 (:mod:`penstock.spark.state.cell_history`), so it is never replaced by another, and one that belongs
