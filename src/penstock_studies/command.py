@@ -26,10 +26,12 @@ STUDIES = {
     "first-batch": "penstock_studies.first_batch_study",
     "burst": "penstock_studies.overload_burst",
     "cluster": "penstock_studies.cluster_study",
-    "spark-burst": "penstock.spark.overload_burst",
+    "spark-burst": "penstock_studies.spark_burst",
 }
 """Names of the command line, and modules with ``ABOUT``, ``add_arguments`` and
 ``run``, which says False if what should hold does not."""
+ON_SPARK = ("spark-burst",)
+"""Studies that start Spark, whose messages are kept apart from theirs."""
 FOLDER = "penstock-results"
 INCOMPLETE = 1
 
@@ -66,7 +68,7 @@ def _study(name: str, arguments: list[str]) -> int:
     )
     module.add_arguments(parser)
     options = parser.parse_args(arguments)
-    if not module.__name__.startswith("penstock.spark."):
+    if name not in ON_SPARK:
         return INCOMPLETE if module.run(options) is False else 0
     from penstock.cli.run.spark_start import messages_apart
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.spark.burst_streams import PLAN, BurstStreams, codes, truth
 from penstock.spark.cells.trigger_budget import seconds_until_due
-from penstock.spark.overload_burst import Row, verdict
+from penstock_studies.burst_streams import PLAN, BurstStreams, codes, truth
+from penstock_studies.spark_burst import Row, verdict
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -1,9 +1,9 @@
 """A burst of too much on Spark, in real time: does each policy do what it says?
 
 ``penstock experiment spark-burst`` writes a file per stream and trigger interval while the query
-runs: first calm, then a burst, then calm again (:mod:`penstock.spark.burst_streams`). The budget of
-the cells is that of jobs, a part of the interval (:mod:`penstock.spark.cells.trigger_budget`). It
-prints a line per micro-batch and, at the end, a verdict:
+runs: first calm, then a burst, then calm again (:mod:`penstock_studies.burst_streams`). The budget
+of the cells is that of jobs, a part of the interval (:mod:`penstock.spark.cells.trigger_budget`).
+It prints a line per micro-batch and, at the end, a verdict:
 
 - The load of the burst, in units of the capacity: the seconds that the exact join needs for an
   interval of it, divided by those that all cores have in an interval. It is measured in an engine
@@ -35,14 +35,13 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 import penstock
-from penstock.spark.burst_streams import DDL, PLAN, WINDOW, BurstStreams, Int64s, codes, truth
 from penstock.spark.cells.cell_report import cell_reports
 from penstock.spark.join import join
 from penstock.spark.session import session
 from penstock.spark.start import process_tree
+from penstock_studies.burst_streams import DDL, PLAN, WINDOW, BurstStreams, Int64s, codes, truth
 
 ABOUT = "more than a minute of five times the capacity on Spark, in real time, shed and deferred"
 
@@ -59,7 +58,7 @@ _LONGEST = 3600.0
 
 
 def run_burst(
-    spark: SparkSession,
+    spark: Any,
     policy: Policy,
     streams: BurstStreams,
     folder: Path,
@@ -282,7 +281,7 @@ def run(options: argparse.Namespace) -> bool:
     return holds
 
 
-def _observed(spark: SparkSession, policy: Policy, streams: BurstStreams, folder: Path) -> Verdict:
+def _observed(spark: Any, policy: Policy, streams: BurstStreams, folder: Path) -> Verdict:
     """Run a policy and print what it does; the verdict."""
     print(f"\n{policy}: a burst of {streams.phases[1] * streams.interval:g} s", flush=True)
     rows: list[Row] = []
