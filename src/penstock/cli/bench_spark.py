@@ -146,7 +146,7 @@ class Settings:
 def run(options: argparse.Namespace) -> int:
     settings = Settings.of(options)
     target = None if options.json is None else Path(options.json)
-    _check_system(target)
+    check_system(target)
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         measured = _measure(settings, Path(folder))
     if target is not None:
@@ -159,7 +159,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_system(target: Path | None) -> None:
+def check_system(target: Path | None) -> None:
     """What would fail after minutes is found at once."""
     try:
         from penstock.spark.start import process_tree
@@ -178,7 +178,7 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
     from penstock.cli.bench.workloads import WORKLOADS
     from penstock.spark.bench.bench_run import write_streams
 
-    _keep_classes()
+    keep_classes()
     workload = replace(WORKLOADS["W1"], rows=settings.rows)
     small = replace(workload, rows=_SMALL_ROWS * _SMALL_BATCHES)
     columns = write_streams(workload.tables(), folder / "large", settings.batches)
@@ -210,7 +210,7 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
             continue
         print(f"penstock: measuring {name} …", file=sys.stderr, flush=True)
         work = folder / name.replace(" ", "-")
-        measured[name] = _watched(
+        measured[name] = watched(
             {
                 **order,
                 "kind": kind,
@@ -236,7 +236,7 @@ def _own(cells: int, lane: str) -> str:
     return f"{lane} {cells} {'cell' if cells == 1 else 'cells'}"
 
 
-def _keep_classes() -> None:
+def keep_classes() -> None:
     """The archive of Java's classes, for both sides, or none for either."""
     from penstock.spark.start.class_archive import make_archive
 
@@ -251,7 +251,7 @@ def _machine_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _watched(order: dict[str, Any]) -> dict[str, Any]:
+def watched(order: dict[str, Any]) -> dict[str, Any]:
     """Carry out ``order`` in a process of its own, and look at its memory meanwhile."""
     from penstock.spark.start import process_tree
 

@@ -33,7 +33,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,10 @@ from pyspark.sql import functions as sf
 from penstock.errors import OptionError
 from penstock.spark import private_spark
 from penstock.spark.start import process_tree
-from penstock.spark.start.class_archive import archive_options
 from penstock.spark.start.given_settings import given_settings
-from penstock.spark.start.hadoop_defaults import forget_needless_defaults
 from penstock.spark.start.java import find_java
 from penstock.spark.start.launch import launch_java
-from penstock.spark.start.local_files import set_up_local_files
-from penstock.spark.start.worker_python import worker_python
+from penstock.spark.start.tuning import TRICKS, Trick
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -65,51 +62,14 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = "-Dlog4j2.configurationFile"
 _QUIET_FILE = (Path(__file__).parent / "log4j2.properties").as_uri()
 _NEEDED = {PROVIDER: ROCKSDB}
-_SQL = {
-    **_NEEDED,
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-}
-"""Settings of a session that concern its own queries alone."""
 _OWN = {
-    # A limit in bytes would be looked at after every row: an eighth of the time to hand rows over.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    # Workers of both stages must have one environment, or each gets a daemon of its own.
-    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.python.daemon.module": "penstock.spark.start.worker_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-}
-"""Settings of a Spark that Penstock itself has started on one machine."""
-_ONE_PROCESS = {
     # A machine that slept for two minutes would miss its own executor and wait for ever.
     "spark.storage.blockManagerHeartbeatTimeoutMs": "365d",
-    # Rows go to Python workers and back past the network.
-    "spark.python.unix.domain.socket.enabled": str(os.name == "posix").lower(),
-    # What is shuffled does not leave the machine, and is numbers for the most part.
-    "spark.shuffle.compress": "false",
 }
-"""Settings of such a Spark whose executor is in the driver's process."""
-_MEMORY = {
-    "MALLOC_ARENA_MAX": "2",  # Else every thread of Java's has a heap.
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-}
-"""How processes get memory and when they give it back: the C library's ways, and Arrow like it."""
-_LEAN_COMPILER = (
-    "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.5 -XX:MetaspaceSize=256m "
-    # With one compiler Java keeps 48 MB for its code; a job of a minute filled them, and then
-    # nothing is compiled any more.
-    "-XX:ReservedCodeCacheSize=192m"
-)
-# Arrow would check the bounds of every value that is handed over, a quarter of the time to do so;
-# Spark makes room before it writes.
-_UNCHECKED = "-Darrow.enable_unsafe_memory_access=true"
-_LEAN_COLLECTOR = "-XX:+UseSerialGC -Xms320m -XX:NewSize=160m"
+"""Settings of a Spark that Penstock itself has started on one machine."""
 _QUIET = "ERROR"
 
 
@@ -128,6 +88,17 @@ def session(
     ``PENSTOCK_MASTER``, else this machine with all its cores. ``log_level`` is by default that of
     Spark, or only errors where Penstock starts Spark on this machine.
     """
+    return session_with(TRICKS, master, app_name, log_level, **conf)
+
+
+def session_with(
+    tricks: Sequence[Trick],
+    master: str | None = None,
+    app_name: str | None = None,
+    log_level: str | None = None,
+    **conf: Any,
+) -> SparkSession:
+    """:func:`session` with these ``tricks`` alone."""
     asked = {name.replace("__", "."): str(value) for name, value in conf.items()}
     if app_name is not None:
         asked["spark.app.name"] = app_name
@@ -138,25 +109,26 @@ def session(
     else:
         if master is not None:
             asked[_MASTER] = master
-        spark = _started(asked, log_level)
+        spark = _started(asked, log_level, tricks)
     if log_level is not None and not is_remote():
         spark.sparkContext.setLogLevel(log_level)
     return spark
 
 
-def _started(asked: dict[str, str], log_level: str | None) -> SparkSession:
-    """A new session with the settings that were ``asked`` for."""
+def _started(asked: dict[str, str], log_level: str | None, tricks: Sequence[Trick]) -> SparkSession:
+    """A new session with the settings that were ``asked`` for, and ``tricks`` where they may be."""
+    sql = _NEEDED | {n: v for each in tricks if each.anywhere for n, v in each.settings.items()}
     by_others = private_spark.has_java() and not private_spark.java_is_ours()
     given = given_settings() | asked
     remote = given.get(_REMOTE) or os.environ.get("SPARK_REMOTE")
     if remote is not None:
         spark = _built({**asked, _REMOTE: remote})
-        _set_unset(spark, _SQL)
+        _set_unset(spark, sql)
         return spark
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     here = f"local[{cores},{_ATTEMPTS}]"
     chosen = given.get(_MASTER) or os.environ.get("PENSTOCK_MASTER", here)
-    settings = {_MASTER: chosen, "spark.app.name": "penstock", **_SQL}
+    settings = {_MASTER: chosen, "spark.app.name": "penstock", **sql}
     on_one_machine = chosen.startswith("local")
     if on_one_machine:
         settings[PARTITIONS] = str(_threads_of(chosen, cores or 1))
@@ -166,23 +138,25 @@ def _started(asked: dict[str, str], log_level: str | None) -> SparkSession:
         return _built(_unset_in(given, settings) | asked)
     found = find_java()
     os.environ["JAVA_HOME"] = str(found.home)
-    os.environ.setdefault("PYSPARK_PYTHON", worker_python())
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    for name, value in _MEMORY.items():
-        os.environ.setdefault(name, value)
-    settings |= _OWN | ({} if chosen.startswith("local-cluster") else _ONE_PROCESS)
+    settings |= _OWN
     java = given.get(_JAVA_OPTIONS, "")  # Of options that contradict, Java takes the last.
-    lean = [] if "Archive" in java else [archive_options(found)]
-    lean += [_LEAN_COMPILER, _UNCHECKED] + ([] if "GC" in java else [_LEAN_COLLECTOR])
-    lean += [] if _LOGGING in java else [f"{_LOGGING}={_QUIET_FILE}"]
-    options = {_JAVA_OPTIONS: " ".join([*lean, java]).strip()}
+    lean = [] if _LOGGING in java else [f"{_LOGGING}={_QUIET_FILE}"]
+    for each in tricks:
+        settings |= each.settings
+        for name, value in each.environment().items():
+            os.environ.setdefault(name, value)
+        if not each.unless or each.unless not in java:
+            lean.append(each.java(found))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    options = {_JAVA_OPTIONS: " ".join(filter(None, [*lean, java]))}
     spark = _built(_unset_in(given, settings) | asked | options)
     private_spark.claim_java()
     if log_level is None:
         spark.sparkContext.setLogLevel(_QUIET)
-    set_up_local_files(spark)
-    forget_needless_defaults(spark)
+    for each in tricks:
+        each.after(spark)
     return spark
 
 

@@ -106,7 +106,7 @@ def test_it_goes_on_without_the_archive_of_javas_classes(
         orders.append(order)
         return measured(7, 10.0)
 
-    monkeypatch.setattr(bench_spark, "_watched", watched)
+    monkeypatch.setattr(bench_spark, "watched", watched)
     assert main(["bench", "spark", "--quick", "--cores", "3", "--heap", "2g"]) == 0
     assert "going on without it: Java wrote none" in capsys.readouterr().err
     assert [order["rehearsal"] is None for order in orders] == [False] * 6 + [True] * 3

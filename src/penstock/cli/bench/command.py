@@ -1,11 +1,11 @@
-"""``penstock bench``: lists the benchmarks; ``engine``, ``paths``, ``spark``, ``peers`` run one."""
+"""``penstock bench`` lists the benchmarks; a name behind it (``engine``, ``spark`` …) runs one."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from penstock.cli import bench_spark
+from penstock.cli import bench_session, bench_spark
 from penstock.cli.bench import peers_command as bench_peers
 from penstock.errors import OptionError
 
@@ -69,6 +69,7 @@ def add_parser(commands: Any) -> None:
     paths.add_argument("--json", metavar="FILE", help="write all figures to FILE")
     paths.set_defaults(run=run_paths_bench)
     bench_spark.add_parser(names)
+    bench_session.add_parser(names)
     bench_peers.add_parser(names)
 
 

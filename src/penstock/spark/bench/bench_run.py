@@ -46,8 +46,9 @@ from penstock.spark.data_source.source import register
 from penstock.spark.join import join
 from penstock.spark.private_spark import java_of
 from penstock.spark.rows.arrow_types import arrow_schema
-from penstock.spark.session import EMPTY_BATCHES, PARTITIONS, PROVIDER, ROCKSDB, session
+from penstock.spark.session import EMPTY_BATCHES, PARTITIONS, PROVIDER, ROCKSDB, session_with
 from penstock.spark.start.process_tree import cpu_seconds
+from penstock.spark.start.tuning import TRICKS
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 _USUAL_JAVA = "-XX:TieredStopAtLevel=4 -XX:+UseG1GC"
@@ -70,7 +71,8 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
         options["spark.driver.extraJavaOptions"] = _USUAL_JAVA
         options["spark.driver.memory"] = order["heap"]
     start = time.monotonic()
-    spark = session(order["master"], **options)
+    tricks = [each for each in TRICKS if each.name not in order.get("without", ())]
+    spark = session_with(tricks, order["master"], **options)
     work = Path(order["work"])
     if order["rehearsal"] is not None:
         _start(spark, order, Path(order["rehearsal"]), work / "rehearsal").awaitTermination()

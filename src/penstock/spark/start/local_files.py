@@ -62,10 +62,15 @@ def set_up_local_files(spark: SparkSession) -> None:
     kept = java.org.apache.hadoop.fs.FileSystem.getLocal(configuration)
     if os.name == "posix" and kept.getClass().getName() != _NAME:
         try:
-            kept = _replaced(java, configuration, kept)
+            _replaced(java, configuration, kept)
         except JAVA_ERROR:
-            kept = java.org.apache.hadoop.fs.FileSystem.getLocal(configuration)
-    kept.setWriteChecksum(False)
+            return
+
+
+def write_no_checksums(spark: SparkSession) -> None:
+    """Let Hadoop write local files alone. Checksums it finds are checked."""
+    java, configuration = java_of(spark), hadoop_settings(spark)
+    java.org.apache.hadoop.fs.FileSystem.getLocal(configuration).setWriteChecksum(False)
 
 
 def _replaced(java: Any, configuration: Any, kept: Any) -> Any:
