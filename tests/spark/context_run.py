@@ -116,13 +116,17 @@ def run_job(spark: SparkSession, folder: str) -> dict[str, Any]:
     }
 
 
-if __name__ == "__main__":
+def main(folder: str, *more: str) -> None:
     session = penstock.spark.session()
     told: dict[str, Any] = {name: session.conf.get(name, None) for name in SETTINGS}
     told["connect"] = is_remote()
-    if "job" in sys.argv:
-        told |= run_job(session, sys.argv[1])
+    if "job" in more:
+        told |= run_job(session, folder)
     else:
-        run(session, sys.argv[1])
+        run(session, folder)
     print(json.dumps(told), flush=True)
     session.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -20,7 +20,7 @@ from penstock.sources.file_tree import FileTree
 from penstock.sources.ledger import Entry, Ledger, Position
 from penstock.sources.portion import UNLIMITED, Progress
 from penstock.spark.data_source.lane import Lane
-from penstock.spark.data_source.sourced_cell import STATICS, SourcedCell
+from penstock.spark.data_source.sourced_cell import STATICS, SourcedCell, Taken
 from penstock.testing import Case
 
 
@@ -93,10 +93,13 @@ class SourcedCase:
 
     def take(self, number: int, cells: int | None = None) -> pa.Table:
         """The answer that leaves in push ``number``, of all cells."""
+        return pa.concat_tables([each.results for each in self.taken(number, cells)])
+
+    def taken(self, number: int, cells: int | None = None) -> list[Taken]:
+        """What push ``number`` leads to in each cell."""
         lane = self.lane(cells)
         start, end = self.positions[number], self.positions[number + 1]
-        taken = [SourcedCell(lane, n).take(start, end) for n in range(lane.placement.cells)]
-        return pa.concat_tables([each.results for each in taken])
+        return [SourcedCell(lane, n).take(start, end) for n in range(lane.placement.cells)]
 
 
 def with_statics_first(case: Case) -> Case:

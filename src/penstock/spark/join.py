@@ -67,6 +67,7 @@ from penstock.spark.rows.watermarks import (
 )
 from penstock.spark.session import PARTITIONS, check_session, parallelism
 from penstock.spark.state.checkpoint_files import CheckpointFiles
+from penstock.spark.state.checkpoint_manager import warn_of_renaming
 from penstock.spark.state.static_refresh import StaticRefresh, intervals
 from penstock.spark.state.static_versions import StaticVersions
 
@@ -183,6 +184,7 @@ def join(
     fingerprint = _fingerprint(settings)
     taken_over = Evolved()
     if streaming and checkpoint is not None:
+        warn_of_renaming(os.fspath(checkpoint), spark.conf.get)
         taken_over = evolved(spark, os.fspath(checkpoint), settings, keys, fingerprint)
     packed = []
     for source, stream in moving.items():

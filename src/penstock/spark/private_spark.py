@@ -12,8 +12,10 @@ None. Nothing that :func:`penstock.spark.join` does needs one.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
+import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext, TaskContext
 from pyspark.find_spark_home import _find_spark_home
@@ -28,7 +30,6 @@ JAVA_ERROR = Py4JError
 WATERMARK_DELAY = "spark.watermarkDelayMs"
 """Key in the metadata of a column that ``withWatermark`` has named: its delay in milliseconds."""
 
-_QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
 _ours: Any = None
 """The gateway to the Java virtual machine that Penstock has started."""
@@ -71,6 +72,24 @@ def settings_of_java() -> dict[str, str]:
 def spark_home() -> str:
     """The folder of the Spark that pyspark starts."""
     return str(_find_spark_home())
+
+
+def jars_folder() -> Path:
+    """The folder with Spark's jars."""
+    return Path(pyspark.__file__).parent / "jars"
+
+
+def load_worker() -> None:
+    """Load what a Python worker of a stateful operator loads."""
+    import pyspark.sql.streaming.proto.StateMessage_pb2
+    import pyspark.worker  # noqa: F401
+
+
+def run_worker_daemon() -> None:
+    """Be the parent of Python workers, as Spark's own is."""
+    from pyspark.daemon import manager
+
+    manager()
 
 
 def java_of(spark: SparkSession) -> Any:
@@ -117,12 +136,11 @@ def look_again(frame: DataFrame) -> None:
         frame._jdf.queryExecution().analyzed().refresh()
 
 
-def query_and_batch() -> tuple[str, int]:
-    """The id of the streaming query that this task works for, and the number of its batch."""
+def batch_number() -> int | None:
+    """The number of the micro-batch that this task works for; None outside of one."""
     context = TaskContext.get()
-    if context is None:
-        return "", -1
-    return context.getLocalProperty(_QUERY_ID) or "", int(context.getLocalProperty(_BATCH_ID) or -1)
+    told = None if context is None else context.getLocalProperty(_BATCH_ID)
+    return None if told is None else int(told)
 
 
 def add_files(

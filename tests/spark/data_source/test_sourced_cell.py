@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,11 @@ import pytest
 from case_deliveries import spark_oracle
 from sourced_case import SourcedCase, with_statics_first
 
+from penstock.cells.placement import place
+from penstock.cells.router import Router
+from penstock.engine.push.dropped import Dropped
 from penstock.errors import PenstockError
-from penstock.spark.data_source import engine_cache
+from penstock.spark.data_source import engine_cache, sourced_cell
 from penstock.testing import Case, Knobs, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
 from penstock.testing.time_rules import with_time_rules
@@ -100,3 +105,52 @@ def test_random_queries(features: tuple[str, ...], tmp_path: Path) -> None:
                 case = with_time_rules(case, chance)
             results += run(case, tmp_path / str(seed), chance)
             runs += 1
+
+
+def late_rows(case: Case, folder: Path, cells: int) -> list[Counter[str]]:
+    """The late rows that all cells together tell of each push, by source."""
+    sourced = SourcedCase(case, folder, cells)
+    engine_cache.clear()
+    told = []
+    for number in range(len(case.pushes)):
+        sourced.write(number)
+        found: Counter[str] = Counter()
+        for each in sourced.taken(number):
+            for source, reasons in each.report.dropped.items():
+                found[source] += sum(reasons.values())
+        told.append(found)
+    return told
+
+
+def test_a_late_row_is_told_by_one_of_the_cells_that_got_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as one cell tells of those rows that can be in a result: others are sent nowhere."""
+    seed, rows, copies = 60_000, 0, 0
+    while rows < 5 or copies < 2:
+        seed += 1
+        case = usable(seed, ("lateness", "late"))
+        if case is None or (placement := place(case.graph(), 4)).cells < 2:
+            continue
+        router = Router(case.graph(), placement)
+
+        def sent(
+            _settings: object, _number: int, dropped: list[Dropped], router: Router = router
+        ) -> list[Dropped]:
+            found = []
+            for each in dropped:
+                table = each.rows.combine_chunks()
+                columns = {n: table.column(n).chunk(0) for n in table.column_names}
+                first = router.first_cells(each.source, columns, len(table))
+                found.append(replace(each, rows=table.filter(pa.array(first >= 0))))
+            return found
+
+        folder = tmp_path / str(seed)
+        found = late_rows(case, folder / "four", 4)
+        with monkeypatch.context() as patch:
+            patch.setattr(sourced_cell, "told_once", sent)
+            assert found == late_rows(case, folder / "one", 1), str(case)
+            # If every cell told what it got, copies would count.
+            by_all = late_rows(case, folder / "all", 4)
+        rows += sum(map(Counter.total, found))
+        copies += sum(map(Counter.total, by_all)) - sum(map(Counter.total, found))

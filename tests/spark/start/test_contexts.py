@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 import context_run
 import pyspark
 import pytest
+from page_block import block_of
 from pyspark.sql import SparkSession
 from two_hosts import await_port, free_port, two_hosts
 
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 BIN = Path(str(pyspark.__file__)).parent / "bin"
 PROGRAM = str(context_run.__file__)
-HOW_TO = Path(__file__).parents[3] / "docs" / "how-to"
 SECONDS = 300
 BERLIN = "Europe/Berlin"
 ZONE = "spark.sql.session.timeZone"
@@ -37,13 +36,6 @@ OF_ONE_MACHINE = (
     "spark.shuffle.compress",
     "spark.storage.blockManagerHeartbeatTimeoutMs",
 )
-
-
-def block_of(page: str, language: str, part: str = "") -> str:
-    """The first block of ``language`` on a page of the documentation that has ``part`` in it."""
-    text = (HOW_TO / page).read_text()
-    blocks = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return next(str(each) for each in blocks if part in each)
 
 
 def _environment() -> dict[str, str]:
@@ -61,12 +53,20 @@ def _environment() -> dict[str, str]:
 
 
 def outcome(
-    command: list[str], folder: Path, more: tuple[str, ...] = (), **environment: str
+    command: list[str],
+    folder: Path,
+    more: tuple[str, ...] = (),
+    typed: str | None = None,
+    **environment: str,
 ) -> dict[str, Any]:
-    """What :mod:`context_run` prints when it is started by ``command``; its answer is checked."""
+    """What :mod:`context_run` prints when it is started by ``command``; its answer is checked.
+
+    If something is ``typed``, ``command`` is a shell that reads it.
+    """
     context_run.write_rows(folder)
     done = subprocess.run(
-        [*command, PROGRAM, str(folder), *more],
+        command if typed is not None else [*command, PROGRAM, str(folder), *more],
+        input=typed,
         env={
             **_environment(),
             **environment,
@@ -109,6 +109,33 @@ def test_a_file_of_defaults_counts_where_python_comes_first(tmp_path: Path) -> N
     assert found["spark.master"] == "local[1,2]"
     assert found[ZONE] == BERLIN
     assert found["spark.driver.extraJavaOptions"].endswith(" -Da=b")
+
+
+def test_the_shell_of_pyspark(tmp_path: Path) -> None:
+    """Its session was there first, as in a notebook that makes its own: that one is used."""
+    command = [str(BIN / "pyspark"), "--master", "local[1]", "--driver-memory", "1g"]
+    command += ["--conf", f"{ZONE}={BERLIN}", "--conf", "spark.ui.enabled=false"]
+    typed = (
+        "import context_run, penstock.spark\n"
+        "assert penstock.spark.session() is spark\n"
+        f"context_run.main({str(tmp_path / 'work')!r})\n"
+    )
+    # Python takes a pipe for a person, and starts what the shell starts with.
+    found = outcome(command, tmp_path / "work", typed=typed, PYSPARK_DRIVER_PYTHON_OPTS="-i")
+    assert found["spark.app.name"] == "PySparkShell"
+    assert found["spark.master"] == "local[1]"
+    assert found[ZONE] == BERLIN
+    assert found[PROVIDER] == ROCKSDB
+    assert [found[name] for name in OF_ONE_MACHINE] == [None] * len(OF_ONE_MACHINE)
+
+
+def test_executors_in_processes_of_their_own_on_one_machine(tmp_path: Path) -> None:
+    master = "local-cluster[2,1,700]"
+    found = outcome([sys.executable], tmp_path / "work", ("job",), PENSTOCK_MASTER=master)
+    assert found["spark.master"] == master
+    assert found["failure"] is None
+    assert found["cells"] == [0, 1]
+    assert found[PARTITIONS] == "2"
 
 
 def test_a_cluster_whose_workers_have_folders_of_their_own(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
@@ -17,22 +18,45 @@ from penstock.spark import private_spark
 SOURCE = Path(str(penstock.spark.__file__)).parent
 PRIVATE = re.compile(r"^_(jvm|jsc|jconf|jdf|jsparkSession|gateway|sc|active_spark_context)$")
 
+UNDOCUMENTED = {
+    "pyspark.daemon",
+    "pyspark.worker",
+    "pyspark.java_gateway",
+    "pyspark.sql.streaming.proto.StateMessage_pb2",
+}
+KEYS = {"streaming.sql.batchId", "sql.streaming.queryId", "spark.watermarkDelayMs"}
+
 
 def test_the_installed_version_is_one_of_those_it_was_seen_in() -> None:
     assert pyspark.__version__.startswith(tuple(f"{each}." for each in private_spark.SEEN_IN))
 
 
 def test_nobody_else_reaches_behind_pyspark() -> None:
-    """No module but one names Java's gateway or a private module of pyspark."""
-    for file in sorted(SOURCE.glob("*.py")):
+    """No module but one names Java's gateway, a private module or an unwritten key of pyspark."""
+    for file in sorted(SOURCE.rglob("*.py")):
         if file.name == "private_spark.py":
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Attribute):
                 assert not PRIVATE.match(node.attr), f"{file.name}:{node.lineno} {node.attr}"
+            where = f"{file.name}:{node.lineno}" if hasattr(node, "lineno") else file.name
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pyspark"):
                 hidden = [each.name for each in node.names if each.name.startswith("_")]
-                assert not hidden, f"{file.name}:{node.lineno} {hidden}"
+                assert not hidden, f"{where} {hidden}"
+                assert node.module not in UNDOCUMENTED, f"{where} {node.module}"
+            if isinstance(node, ast.Import):
+                assert not UNDOCUMENTED & {each.name for each in node.names}, where
+            if isinstance(node, ast.Constant):
+                assert node.value not in KEYS, f"{where} {node.value}"
+
+
+def test_what_is_named_without_being_loaded_is_there() -> None:
+    """Programs that ``penstock.spark`` tells by their names, and what workers load."""
+    for module in (*UNDOCUMENTED, "pyspark.sql.streaming.transform_with_state_driver_worker"):
+        assert importlib.util.find_spec(module) is not None, module
+    private_spark.load_worker()
+    assert any(private_spark.jars_folder().glob("spark-core_*.jar"))
+    assert private_spark.batch_number() is None
 
 
 @pytest.mark.xdist_group("spark")

@@ -14,8 +14,8 @@ import pyarrow.fs as pf
 import pytest
 import s3_run
 from maven_jars import NoJars
+from page_block import block_of
 from s3_server import BUCKET, REGION, USER, connector, files, s3_server
-from test_contexts import block_of
 
 from penstock.spark.state.plan_orders import NAME
 

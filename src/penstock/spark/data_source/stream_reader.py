@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -27,6 +26,7 @@ from penstock.sources.portion import UNLIMITED, Progress
 from penstock.spark.data_source.lane import Lane
 from penstock.spark.data_source.plain_errors import plain_errors
 from penstock.spark.data_source.sourced_cell import STATICS, SourcedCell
+from penstock.spark.private_spark import batch_number
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.plan_orders import PlanOrders
 
@@ -226,6 +226,5 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _batch(end: Position) -> int:
     """Spark's number of the batch that a task belongs to."""
-    context = TaskContext.get()
-    told = None if context is None else context.getLocalProperty("streaming.sql.batchId")
-    return end.number - 1 if told is None else int(told)
+    told = batch_number()
+    return end.number - 1 if told is None else told

@@ -9,14 +9,13 @@ that is published and was tested with this Spark, which may be older than Spark 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-import pyspark
 from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError
 from penstock.job.job import Job
 from penstock.spark.jobs.spark_mistake import blamed_on
+from penstock.spark.private_spark import jars_folder
 from penstock.spark.session import PROVIDER, session
 
 PACKAGES = "spark.jars.packages"
@@ -56,5 +55,5 @@ def needed_packages(job: Job) -> list[str]:
 
 
 def _is_installed(artifact: str) -> bool:
-    jars = Path(pyspark.__file__).parent / "jars"
+    jars = jars_folder()
     return any(jars.glob(f"{artifact}*.jar"))

@@ -34,6 +34,7 @@ from penstock.spark.join import join, placement_of
 from penstock.spark.rows.arrow_types import arrow_schema
 from penstock.spark.session import PARTITIONS, parallelism
 from penstock.spark.state.checkpoint_files import CheckpointFiles
+from penstock.spark.state.checkpoint_manager import warn_of_renaming
 from penstock.spark.state.checkpoint_owner import CheckpointOwner
 
 
@@ -63,6 +64,7 @@ class PreparedJob:
         """The answer, as a streaming DataFrame."""
         job = self.job
         if self.is_source:
+            warn_of_renaming(job.checkpoint, self.spark.conf.get)
             with blamed_on(str(job.file or job.name)):
                 return answers(self.spark, self.query, self.options)
         lateness = {n: s.watermark for n, s in job.sources.items() if s.watermark is not None}

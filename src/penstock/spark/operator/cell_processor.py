@@ -17,19 +17,18 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
 )
 
+from penstock.spark.private_spark import batch_number
+
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
     from penstock.spark.operator.cell_work import CellWork
-
-_BATCH_ID = "streaming.sql.batchId"
 
 VARIABLE = "header"
 """The state variable, by cell: see :mod:`penstock.spark.state.cell_store`."""
@@ -48,8 +47,8 @@ class CellProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         # Each variable costs every task the same again to set up, so there is only one.
         self._values = handle.getMapState(VARIABLE, KEY_SCHEMA, VALUE_SCHEMA)
-        context = TaskContext.get()
-        self._batch = int((context.getLocalProperty(_BATCH_ID) if context else None) or -1)
+        batch = batch_number()
+        self._batch = -1 if batch is None else batch
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,

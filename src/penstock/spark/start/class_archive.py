@@ -27,6 +27,7 @@ from pathlib import Path
 import pyspark
 
 from penstock.errors import PenstockError
+from penstock.spark.private_spark import jars_folder
 from penstock.spark.start.java import Java, cache_folder, find_java
 
 _SECONDS = 600
@@ -41,7 +42,7 @@ Java may say that it cannot use all of it, which is nobody's concern."""
 
 def archive_of(java: Java) -> Path:
     """Where the archive for ``java`` and the installed Spark is, if it was made."""
-    jars = Path(pyspark.__file__).parent / "jars"
+    jars = jars_folder()
     about = [str(java.home), _build_of(java), str(jars)]
     mark = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:12]
     return cache_folder() / f"spark-{pyspark.__version__}-java-{java.version}-{mark}.jsa"

@@ -36,11 +36,12 @@ def preload() -> None:
     """Import what workers use, and load the kernels that most queries need."""
     import pandas  # type: ignore[import-untyped]  # noqa: F401
     import pyarrow as pa
-    import pyspark.sql.streaming.proto.StateMessage_pb2
-    import pyspark.worker  # noqa: F401
 
     from penstock.engine.engine import Engine
     from penstock.query.parse import parse
+    from penstock.spark.private_spark import load_worker
+
+    load_worker()
 
     names = ("id", "ts", "x", "y")
     rows = pa.table({name: pa.array(range(64), pa.int64()) for name in names})
@@ -66,9 +67,9 @@ def main() -> None:
     # would cost more than a small task, and copy every page that is shared.
     gc.collect()
     gc.freeze()
-    from pyspark.daemon import manager
+    from penstock.spark.private_spark import run_worker_daemon
 
-    manager()
+    run_worker_daemon()
 
 
 if __name__ == "__main__":
