@@ -38,7 +38,6 @@ SETTINGS = (
     "spark.sql.streaming.stateStore.providerClass",
     "spark.sql.streaming.checkpointFileManagerClass",
     "spark.python.daemon.module",
-    "spark.shuffle.compress",
     "spark.storage.blockManagerHeartbeatTimeoutMs",
     "spark.driver.extraJavaOptions",
 )

@@ -7,7 +7,7 @@ on no other. The rest is measured tuning, and how much of it there is depends on
 there is a session already              the state store, if it is unset; nothing else
 ``spark-submit``, a cluster, Connect    the state store and settings of SQL, where unset
 no Spark, and no master but this        the same, and what concerns the whole process: Java's
-machine                                 options, how processes get memory, Hadoop's local files
+machine                                 options, Python workers, Hadoop's local files
 ======================================  =======================================================
 
 What was set by a job, by ``spark-submit``, in ``spark-defaults.conf`` or on the running session
@@ -23,9 +23,8 @@ with a small heap, which grows as it has to and is mostly for new objects, since
 than a batch, and takes its classes from an archive if there is one
 (:mod:`penstock.spark.start.class_archive`). Local files are written without a second file and a
 process for each (:mod:`penstock.spark.start.local_files`), and Hadoop's settings, which go with
-everything, are fewer (:mod:`penstock.spark.start.hadoop_defaults`). Processes keep some of the
-memory that they free: rows come and go in pieces of megabytes, and to give each back to the system
-and ask for it again took a third of the CPU time that the system spends on a Python worker.
+everything, are fewer (:mod:`penstock.spark.start.hadoop_defaults`). What each is worth stands
+beside it (:mod:`penstock.spark.start.tuning`).
 """
 
 from __future__ import annotations

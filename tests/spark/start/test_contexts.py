@@ -33,7 +33,6 @@ FILES = "spark.sql.streaming.checkpointFileManagerClass"
 OF_ONE_MACHINE = (
     FILES,
     "spark.python.daemon.module",
-    "spark.shuffle.compress",
     "spark.storage.blockManagerHeartbeatTimeoutMs",
 )
 
