@@ -816,6 +816,7 @@ class Engine:
         With ``analyze``, what was observed stands beside what was estimated.
         """
         # Planners and renderers take their time to load, and a start must be quick.
+        from penstock.explain.execution_text import execution_text
         from penstock.explain.explanation import explain
         from penstock.explain.feedback_text import feedback_text
         from penstock.explain.history_text import history_text
@@ -839,7 +840,9 @@ class Engine:
         )
         limits, why = self.options.limits, self._control.why()
         told = text(explain(problem, self._plan, limits, why, observed))
-        parts = (history_text, feedback_text, overload_text, silence_text) if analyze else ()
+        if not analyze:
+            return told
+        parts = (history_text, feedback_text, overload_text, execution_text, silence_text)
         return "\n\n".join([told, *filter(None, (part(metrics) for part in parts))])
 
     @property
