@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from penstock.engine.state.rows import BIRTH, DEATH, Rows, probe_all
+from penstock.engine.state.probing import probe_all
+from penstock.engine.state.rows import BIRTH, DEATH, Rows
 from penstock.kernels import asked, closing, lifespan, pairs, probe, ring
 
 Int64s = NDArray[np.int64]

@@ -11,7 +11,9 @@ import pytest
 import penstock
 from penstock.engine.feedback import edge
 from penstock.engine.feedback.feedback import Feedback
-from penstock.engine.state.rows import HashIndex, Rows, exists
+from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.probing import exists
+from penstock.engine.state.rows import Rows
 from penstock.engine.tree import join_tree
 from penstock.kernels import demand
 from penstock.testing.compare import assert_same_rows

@@ -15,7 +15,9 @@ import penstock
 from penstock.engine.compiled.compiled_push import CompiledPush
 from penstock.engine.feedback import guard
 from penstock.engine.state.asleep import Asleep
-from penstock.engine.state.rows import ACTIVE, HashIndex, Rows
+from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.probing import ACTIVE
+from penstock.engine.state.rows import Rows
 from penstock.kernels import asleep as kernel
 
 SCHEMA = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("z", pa.int64()), ("ts", pa.int64())])

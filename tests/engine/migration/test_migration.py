@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import penstock
 from penstock.engine.completion.asked_values import AskedValues
 from penstock.engine.migration.change_of_plan import STRATEGIES
-from penstock.engine.state import rows
+from penstock.engine.state import probing
 from penstock.testing.compare import assert_same_rows
 from penstock.testing.oracle import Oracle
 
@@ -329,7 +329,7 @@ def test_a_value_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def probe_keys(values: Any, *others: Any) -> Any:
         looked_for.extend(values.tolist())
-        return rows.probe_keys(values, *others)
+        return probing.probe_keys(values, *others)
 
     monkeypatch.setattr("penstock.engine.completion.missing.probe_keys", probe_keys)
     run = Run("((A B) C)", "ABC", feedback="off")

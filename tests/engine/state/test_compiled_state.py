@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.engine.state.rows import Rows, probe_keys
+from penstock.engine.state.probing import probe_keys
+from penstock.engine.state.rows import Rows
 from penstock.kernels import composites as kernel
 from penstock.kernels.pairs import mixed
 

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from penstock.engine.state import earlier_heads
 from penstock.engine.state.earlier_heads import bound_at, index_before
-from penstock.engine.state.rows import BIRTH, DEATH, HashIndex, Rows, probe_all, probe_keys
+from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.probing import probe_all, probe_keys
+from penstock.engine.state.rows import BIRTH, DEATH, Rows
 
 Int64s = NDArray[np.int64]
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.state import rows as rows_module
-from penstock.engine.state.rows import BIRTH, DEATH, SMALLEST, Rows, probe_all, probe_keys
+from penstock.engine.state.probing import probe_all, probe_keys
+from penstock.engine.state.rows import BIRTH, DEATH, SMALLEST, Rows
 
 Step = st.one_of(
     st.tuples(st.just("append"), st.integers(0, 200)),

@@ -32,8 +32,10 @@ from penstock.engine.join.stopwatch import Stopwatch
 from penstock.engine.state.address import address_of
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
+from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.leaf_window import LeafWindow
-from penstock.engine.state.rows import ACTIVE, HashIndex, Rows
+from penstock.engine.state.probing import ACTIVE
+from penstock.engine.state.rows import Rows
 from penstock.engine.state.working_memory import WORKING
 from penstock.kernels import arrow_struct, whole_push
 from penstock.kernels import push as kernel

@@ -63,10 +63,11 @@ from penstock.engine.state.bookmark import Bookmark
 from penstock.engine.state.clock import END, START
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
+from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.incomplete import Consumer
 from penstock.engine.state.leaf_window import LeafWindow, date
+from penstock.engine.state.probing import probe_keys
 from penstock.engine.state.row_bits import Bytes
-from penstock.engine.state.rows import HashIndex, probe_keys
 from penstock.plan.stream_set import StreamSet
 from penstock.values.wiring import KeyColumn, Wiring
 

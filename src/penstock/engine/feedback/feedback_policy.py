@@ -34,7 +34,7 @@ from penstock.engine.feedback.waiting import Waiting
 from penstock.engine.join.join_operator import JoinOperator
 from penstock.engine.state.composite_state import key_values
 from penstock.engine.state.leaf_window import LeafWindow
-from penstock.engine.state.rows import exists
+from penstock.engine.state.probing import exists
 from penstock.plan.stream_set import StreamSet
 
 TEST = 10.0

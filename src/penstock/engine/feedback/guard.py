@@ -33,8 +33,9 @@ from penstock.engine.feedback.waiting_in_window import WaitingInWindow, can_wait
 from penstock.engine.join.join_step import Input
 from penstock.engine.state.composite_state import key_values
 from penstock.engine.state.composites import NOTHING, Composites
+from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.leaf_window import LeafWindow
-from penstock.engine.state.rows import HashIndex, exists
+from penstock.engine.state.probing import exists
 from penstock.kernels import demand, ring
 from penstock.plan.stream_set import StreamSet
 from penstock.values.wiring import KeyColumn

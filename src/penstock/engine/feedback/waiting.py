@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.state.composite_state import CompositeState
+from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.leaf_window import LeafWindow, Lull
-from penstock.engine.state.rows import HashIndex, probe_keys
+from penstock.engine.state.probing import probe_keys
 from penstock.kernels import demand
 from penstock.plan.stream_set import StreamSet
 from penstock.values.wiring import KeyColumn

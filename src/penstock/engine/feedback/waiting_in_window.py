@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.state.composite_state import CompositeState
+from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.leaf_window import LeafWindow
-from penstock.engine.state.rows import ACTIVE, HashIndex, Rows, probe_keys
+from penstock.engine.state.probing import ACTIVE, probe_keys
+from penstock.engine.state.rows import Rows
 from penstock.kernels import asleep as kernel
 from penstock.values.wiring import KeyColumn
 

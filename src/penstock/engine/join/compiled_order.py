@@ -23,7 +23,7 @@ from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.payload import RingColumn
-from penstock.engine.state.rows import ACTIVE
+from penstock.engine.state.probing import ACTIVE
 from penstock.errors import InvariantBroken
 from penstock.kernels import probe_order as kernel
 from penstock.query.expression import Column

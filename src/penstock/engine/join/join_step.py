@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from penstock.engine.state.composite_state import CompositeState, is_run, key_values
 from penstock.engine.state.composites import Composites, concatenate, none_of
 from penstock.engine.state.earlier_heads import bound_at, index_before
+from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.leaf_window import LeafWindow, date
-from penstock.engine.state.rows import HashIndex, probe_all, probe_keys
+from penstock.engine.state.probing import probe_all, probe_keys
 from penstock.engine.state.working_memory import WORKING
 from penstock.kernels import pairs, probe, ring
 from penstock.query.expression import Column

@@ -26,7 +26,8 @@ from penstock.engine.recovery.verify import check_columns
 from penstock.engine.state.clock import Clock
 from penstock.engine.state.composite_state import renumber
 from penstock.engine.state.composites import Composites, SavedRows, concatenate, none_of
-from penstock.engine.state.rows import BIRTH, DEATH, Rows, probe_all
+from penstock.engine.state.probing import probe_all
+from penstock.engine.state.rows import BIRTH, DEATH, Rows
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.errors import CheckpointError
 from penstock.kernels import pairs, ring

@@ -30,9 +30,10 @@ from penstock.engine.push.intake import FARTHEST, Batches, Intake, Layout, Sourc
 from penstock.engine.state.arrival import SLICE, Arrival
 from penstock.engine.state.clock import START, Clock
 from penstock.engine.state.composites import Composites
+from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.payload import ChunkColumn
-from penstock.engine.state.rows import HashIndex, Rows
+from penstock.engine.state.rows import Rows
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.kernels import arrow_struct
 from penstock.kernels.arrow_struct import (

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.state.address import address_of
+from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.leaf_window import LeafWindow
-from penstock.engine.state.rows import HashIndex, Rows
+from penstock.engine.state.rows import Rows
 from penstock.kernels import composites as kernel
 from penstock.values.wiring import KeyColumn
 

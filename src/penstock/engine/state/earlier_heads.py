@@ -17,8 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.page_by_page import zeros
-from penstock.engine.state.rows import HashIndex, Rows
+from penstock.engine.state.rows import Rows
 from penstock.kernels import index as index_kernels
 from penstock.kernels import ring
 

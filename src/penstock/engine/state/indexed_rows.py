@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.state.rows import HashIndex, Rows
+from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.rows import Rows
 from penstock.values.wiring import KeyColumn
 
 Int64s = NDArray[np.int64]
@@ -50,7 +51,7 @@ class IndexedRows(ABC):
         rows, index = self.rows, self._indexes[keys]
         start = max(index.stop, rows.tail)
         stop = min(start + most, rows.head)
-        if stop < rows.head and not rows.touch(index, 8 * most):
+        if stop < rows.head and not index.touch(8 * most):
             return rows.head - start
         new = None
         if start < stop:

@@ -5,9 +5,8 @@ a NULL in a compared column (every comparison in WHERE must be true, and NULL co
 is not). On the arrival line all tuples count for the window, so there they are kept, but in no
 index and in no delta.
 
-Lifespans on the event-time line are known at birth. On the arrival line, birth is the tuple's
-place, and the deaths of older tuples are set when the tuples that push them out arrive, before any
-probe of the push (see :mod:`penstock.kernels.lifespan`).
+On the arrival line, birth is the tuple's place. When tuples die is the rule of the kind of window
+(:mod:`penstock.engine.state.lifespan`).
 """
 
 from __future__ import annotations
@@ -24,16 +23,15 @@ from penstock.engine.state.arrival import Arrival, SourceRows
 from penstock.engine.state.asleep import Asleep
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.indexed_rows import IndexedRows
-from penstock.engine.state.partitions import Partitions
+from penstock.engine.state.lifespan import lifespan_of
 from penstock.engine.state.payload import Payload
 from penstock.engine.state.plain_append import PlainAppend
 from penstock.engine.state.rows import BIRTH, DEATH, Rows
-from penstock.kernels import lifespan, pairs, probe, ring
+from penstock.kernels import lifespan, pairs, ring
 from penstock.plan.stream_set import StreamSet
 from penstock.query.expression import Column, Expression, columns_of
 from penstock.query.join_graph import Stream
-from penstock.query.window import Range, Unbounded
-from penstock.query.window import Rows as RowsWindow
+from penstock.query.window import Unbounded
 from penstock.values.evaluate import compile, conjunction
 from penstock.values.interner import Interner
 from penstock.values.key_encoding import KeyEncoder, encoder_for, is_its_own_key
@@ -85,20 +83,19 @@ class LeafWindow(IndexedRows):
         self._same = wiring.same.get(stream.alias, ())
         self._key_expressions = wiring.keys[stream.alias]
         self._filter = conjunction([p.expression for p in wiring.filters[stream.alias]])
-        self.payload = Payload(self.rows, stream.schema, _with_partition(payload, stream))
-        window = stream.window
-        self._span = (
-            window.milliseconds * ticks_per_millisecond if isinstance(window, Range) else None
-        )
-        self._count = window.count if isinstance(window, RowsWindow) else None
-        self._partition = Partitions(self.rows, stream) if _is_partitioned(stream) else None
+        self.lifespan = lifespan_of(stream, self.rows, ticks_per_millisecond)
+        """When its tuples die."""
+        self.span = self.lifespan.span
+        """Time that a tuple lives, at least: ticks, or on the arrival line places."""
+        kept = list(dict.fromkeys([*payload, *self.lifespan.reads]))
+        self.payload = Payload(self.rows, stream.schema, kept)
         self._chosen = self.rows.add_column(np.bool_) if by_rows else None
         self.needed = self._needed_columns(wiring)
         self.direct_keys = self._find_direct_keys()
         """The columns that are keys, each with what encodes it (None: it is what is compared) and
         an interner if that needs one. None if rows have to be prepared (:meth:`prepare`)."""
         self.append_plain = PlainAppend(
-            self.rows, self._key_columns, self.payload, self._indexes, self._span
+            self.rows, self._key_columns, self.payload, self._indexes, self.fixed_span
         )
         self._asleep: Asleep | None = None
 
@@ -133,22 +130,12 @@ class LeafWindow(IndexedRows):
 
     @property
     def nbytes(self) -> int:
-        more = 0 if self._partition is None else self._partition.nbytes
-        return self.rows.nbytes + self.payload.nbytes + more
-
-    @property
-    def span(self) -> int:
-        """How long a tuple lives, at least: on the arrival line as many places as rows."""
-        if self._span is not None:
-            return self._span
-        if self._count is not None and self._partition is None:
-            return self._count
-        return 0 if self._count is not None else int(lifespan.FOREVER)
+        return self.rows.nbytes + self.payload.nbytes + self.lifespan.nbytes
 
     @property
     def fixed_span(self) -> int | None:
-        """How long every tuple lives, if that is known at its birth."""
-        return self._span
+        """Ticks that every tuple lives, if that is known at its birth."""
+        return self.lifespan.fixed_span
 
     @property
     def is_unbounded(self) -> bool:
@@ -158,7 +145,7 @@ class LeafWindow(IndexedRows):
     @property
     def is_partitioned(self) -> bool:
         """Whether rows die in another order than that of their arrival."""
-        return self._partition is not None
+        return self.lifespan.is_out_of_order
 
     @property
     def key_count(self) -> int:
@@ -213,7 +200,7 @@ class LeafWindow(IndexedRows):
         count = len(source)
         births, columns = source.births, source.columns
         payload = {name: columns[name] for name in self.payload.columns}
-        partitions = None if self._partition is None else self._partition.of(columns, count)
+        partitions = self.lifespan.partitions_of(columns, count)
 
         chosen: Int64s | None = None
         if self._filter is not None:
@@ -282,7 +269,7 @@ class LeafWindow(IndexedRows):
         if count:
             self.make_room(count, new.births[0], new.births[-1])
         stop = start + count
-        deaths = self._deaths(new.births)
+        deaths = self.lifespan.deaths(new.births)
         rows.put(BIRTH, start, new.births)
         rows.put(DEATH, start, deaths)
         for column, values in zip(self._key_columns, new.keys, strict=True):
@@ -295,14 +282,11 @@ class LeafWindow(IndexedRows):
             ring.put(flags, rows.mask, start, np.full(count, chosen is None))
             if chosen is not None:
                 flags[chosen & rows.mask] = True
-        if self._partition is not None:
-            assert new.partitions is not None
-            self._partition.put(start, new.partitions)
         rows.head = stop
         for keys, index in self._indexes.items():
             if index.stop == start:
                 rows.insert(index, start, _key_of(keys, new.keys), new.chosen)
-        self._kill(start, stop)
+        self.lifespan.stored(start, stop, new.partitions)
         if self.by_rows:
             ids = ids if chosen is None else chosen
             deaths = rows.take(DEATH, ids)
@@ -314,10 +298,11 @@ class LeafWindow(IndexedRows):
     def filling(self) -> float:
         """How many times more rows there will be when the window is full, if it is not yet."""
         rows = self.rows
-        if self._span is None or rows.tail > 0 or rows.head == 0:
+        span = self.fixed_span
+        if span is None or rows.tail > 0 or rows.head == 0:
             return 1.0
         newest, oldest = rows.births[(rows.head - 1) & rows.mask], rows.births[0]
-        return max(1.0, self._span / (int(newest) - int(oldest) + 1))
+        return max(1.0, span / (int(newest) - int(oldest) + 1))
 
     def make_room(self, count: int, first: int, last: int) -> None:
         """For ``count`` more rows, the first and the last of which are born then."""
@@ -330,43 +315,22 @@ class LeafWindow(IndexedRows):
         Rows expire after a push, so those of a push come on top; and a 16th of a window may have
         passed before anybody looks.
         """
-        rows = self.rows
-        if self._span is None:
+        rows, span = self.rows, self.fixed_span
+        if span is None:
             return 0
         oldest = rows.births[rows.tail & rows.mask] if len(rows) else first
         elapsed = int(last) - int(oldest) + 1
-        if not 0 < elapsed < self._span:
+        if not 0 < elapsed < span:
             return 0
-        full = (len(rows) + count) * self._span // elapsed
+        full = (len(rows) + count) * span // elapsed
         return full + (full >> 4) + count
 
     def undo(self, head: int) -> None:
         """Take back all rows from ``head`` on, and the deaths that they caused."""
         rows = self.rows
-        if self._partition is not None:
-            self._partition.undo(head)
-        elif self._count is not None:
-            lifespan.revive_by_count(
-                rows.deaths, rows.mask, rows.tail, head, rows.head, self._count
-            )
+        self.lifespan.take_back(head)
         rows.truncate(head)
         self.payload.truncate(head)
-
-    def _deaths(self, births: Int64s) -> Int64s:
-        if self._span is not None:
-            deaths: Int64s = lifespan.after(births, self._span)
-            return deaths
-        return np.full(len(births), lifespan.FOREVER, np.int64)
-
-    def _kill(self, start: int, stop: int) -> None:
-        rows = self.rows
-        if self._partition is not None:
-            assert self._count is not None
-            self._partition.kill(start, stop, self._count)
-        elif self._count is not None:
-            lifespan.kill_by_count(
-                rows.births, rows.deaths, rows.mask, rows.tail, start, stop, self._count
-            )
 
     # -- what probes need --------------------------------------------------------------------
 
@@ -392,13 +356,7 @@ class LeafWindow(IndexedRows):
 
     def bring_together(self, births: Int64s, deaths: Int64s, rows: Int64s) -> None:
         """Bring ``births`` up and ``deaths`` down to those of ``rows``."""
-        own = self.rows
-        if self._span is not None:
-            probe.live_together_for(
-                births, deaths, rows, own.births, self._span, own.mask, own.tail
-            )
-        else:
-            probe.live_together(births, deaths, rows, own.births, own.deaths, own.mask, own.tail)
+        self.lifespan.bring_together(births, deaths, rows)
 
     def shorten_by_id(self, found: Composites) -> None:
         """Bring deaths of ``found`` down to the present deaths of its rows of this stream."""
@@ -454,9 +412,7 @@ class LeafWindow(IndexedRows):
         if self._chosen is not None:
             flags = booleans(table, "chosen")
             chosen = None if flags.all() else np.flatnonzero(flags)
-        partitions = None
-        if self._partition is not None:
-            partitions = self._partition.of(payload, len(births))
+        partitions = self.lifespan.partitions_of(payload, len(births))
         self.append(Arrival(births, keys, payload, chosen, partitions))
 
     # -- expiry ------------------------------------------------------------------------------
@@ -489,20 +445,8 @@ class LeafWindow(IndexedRows):
         payload = self.payload.kept(alive)
         self.rows.pack(alive)
         self.payload.adopt(payload, stop)
-        if self._partition is not None:
-            assert self._count is not None
-            self._partition.rebuild(self._count)
+        self.lifespan.packed()
         return mapping, first
-
-
-def _with_partition(payload: Sequence[str], stream: Stream) -> list[str]:
-    """Partition columns are kept, so that a restart can put rows into their partitions again."""
-    by = stream.window.partition_by if isinstance(stream.window, RowsWindow) else ()
-    return list(dict.fromkeys([*payload, *by]))
-
-
-def _is_partitioned(stream: Stream) -> bool:
-    return isinstance(stream.window, RowsWindow) and bool(stream.window.partition_by)
 
 
 def _key_of(

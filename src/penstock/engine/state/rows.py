@@ -1,28 +1,27 @@
-"""Rows: columns in a growing and shrinking ring, with hash indexes.
+"""Rows: columns in a growing and shrinking ring.
 
 The common ground of leaf windows and states of composites. A row has an ever-growing sequence
 number, a birth and a death; rows live from ``tail`` to ``head``. Every column is a numpy array of
-``capacity`` (a power of two) values. Columns and indexes are resized together. Appending never
-moves a row to another number, so :meth:`truncate` can take back what a failed push put in.
+``capacity`` (a power of two) values. Columns and hash indexes are resized together, in one piece of
+memory. Appending never moves a row to another number, so :meth:`truncate` can take back what a
+failed push put in.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.state.hash_factor import shift_for
-from penstock.engine.state.page_by_page import give_page_by_page, zeros
+from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.page_by_page import give_page_by_page
 from penstock.engine.state.spare_memory import Block, SpareMemory
-from penstock.engine.state.working_memory import WORKING
 from penstock.errors import PenstockError
-from penstock.kernels import demand, probe, ring
-from penstock.kernels import index as index_kernels
+from penstock.kernels import ring
+from penstock.kernels.index import LARGEST
 
 Int64s = NDArray[np.int64]
 Follower = Callable[[Int64s, int], None]
@@ -42,34 +41,6 @@ _PER_ROW = 4
 """If there are more, half a turn later some are swept whenever a lot of rows has come, so many per
 row: all of them in a quarter of a turn."""
 _GENERATIONS = itertools.count()
-
-
-@dataclass(slots=True)
-class HashIndex:
-    """Chains of rows by the bucket of their key (:mod:`penstock.kernels.index`)."""
-
-    heads: NDArray[np.uint32]
-    entries: NDArray[np.int64]
-    shift: int
-    """The shift for so many heads, and the factor of this process above it."""
-    narrow: bool = True
-    """Whether every key so far fits into 32 bits, so that a match needs no second look."""
-    stop: int = 0
-    """Rows before this one have been entered (or left out on purpose). Less than the head of the
-    ring while the index of an old window is being filled."""
-    touched: int = 0
-    """Heads before this one lie in memory that has been asked for."""
-    earlier: HashIndex | None = None
-    """What it was at some earlier time, while probes of then are made
-    (:mod:`penstock.engine.state.earlier_heads`)."""
-
-    @classmethod
-    def of(cls, capacity: int) -> HashIndex:
-        return cls(
-            zeros(capacity, np.uint32),
-            zeros(capacity, np.int64),
-            shift_for(capacity),
-        )
 
 
 class Rows:
@@ -133,12 +104,7 @@ class Rows:
     @property
     def nbytes(self) -> int:
         """Bytes held by columns and indexes."""
-        earlier = (i.earlier.heads.nbytes for i in self.indexes if i.earlier is not None)
-        return (
-            sum(c.nbytes for c in self.columns)
-            + sum(i.heads.nbytes + i.entries.nbytes for i in self.indexes)
-            + sum(earlier)
-        )
+        return sum(c.nbytes for c in self.columns) + sum(i.nbytes for i in self.indexes)
 
     def forget_earlier(self) -> None:
         """Nobody probes as of an earlier time any more."""
@@ -165,18 +131,6 @@ class Rows:
         self.indexes.append(index)
         return index
 
-    def touch(self, index: HashIndex, count: int) -> bool:
-        """Ask for memory for ``count`` more heads of a new index; whether all is there.
-
-        Memory is given when it is first touched, which takes longer than filling it, and heads are
-        touched at random: without this, the first rows would pay for all of them.
-        """
-        if index.touched >= self.capacity:
-            return True
-        index.heads[index.touched : index.touched + count] = 0
-        index.touched += count
-        return False
-
     def drop_index(self, index: HashIndex) -> None:
         """Do without ``index`` from now on."""
         self.generation = next(_GENERATIONS)
@@ -201,11 +155,11 @@ class Rows:
         """
         needed = self.head - self.tail + count
         if needed > self.capacity:
-            if needed > index_kernels.LARGEST:
+            if needed > LARGEST:
                 raise PenstockError(f"a window or state would hold {needed:,} rows; 2^30 can be")
             wanted = needed
             if needed >= _SMALL:
-                wanted = min(max(needed, min(expected, leap * needed)), index_kernels.LARGEST)
+                wanted = min(max(needed, min(expected, leap * needed)), LARGEST)
             capacity = 1 << (wanted - 1).bit_length()
             self._resize(self._as_spared(capacity))
             self._expected = max(wanted, self.capacity // 2)
@@ -233,7 +187,7 @@ class Rows:
 
     def _sweep(self) -> None:
         for index in self.indexes:
-            index_kernels.sweep(index.heads, self.mask, self.tail, self.head - 1)
+            index.sweep(self.mask, self.tail, self.head - 1, 0, self.capacity)
         self._note_swept(self.head)
 
     def _note_swept(self, head: int) -> None:
@@ -248,7 +202,7 @@ class Rows:
         began, start = self._sweeping or (self.head, 0)
         stop = min(start + _PER_ROW * (_LOT + self.head - self._next_sweep), self.capacity)
         for index in self.indexes:
-            index_kernels.sweep(index.heads[start:stop], self.mask, self.tail, self.head - 1)
+            index.sweep(self.mask, self.tail, self.head - 1, start, stop)
         if stop < self.capacity:
             self._sweeping, self._next_sweep = (began, stop), self.head + _LOT
         else:
@@ -272,39 +226,12 @@ class Rows:
         self, index: HashIndex, start: int, keys: Int64s, chosen: Int64s | None = None
     ) -> None:
         """Put the rows from ``start`` on into ``index``, or those at the positions ``chosen``."""
-        if chosen is None:
-            narrow = index_kernels.insert(
-                index.heads,
-                index.entries,
-                index.shift,
-                self.mask,
-                self.tail,
-                start,
-                keys,
-            )
-        else:
-            narrow = index_kernels.insert_chosen(
-                index.heads,
-                index.entries,
-                index.shift,
-                self.mask,
-                self.tail,
-                start,
-                keys,
-                chosen,
-            )
-        index.stop = start + len(keys)
-        if not narrow:
-            index.narrow = False
+        index.insert(self.mask, self.tail, start, keys, chosen)
 
     def truncate(self, head: int) -> None:
         """Forget the rows from ``head`` on."""
         for index in self.indexes:
-            index_kernels.remove(
-                index.heads, index.entries, index.shift, self.mask, self.tail, head, index.stop
-            )
-            index.stop = min(index.stop, head)
-            index.earlier = None
+            index.truncate(self.mask, self.tail, head)
         self.head = head
         self.low = self.tail
         self._forget_expected()
@@ -354,10 +281,7 @@ class Rows:
         for column, values in zip(self.columns, kept, strict=True):
             ring.put(column, self.mask, self.tail, values)
         for index, entries in zip(self.indexes, saved, strict=True):
-            index_kernels.enter_codes(
-                index.heads, index.entries, index.shift, self.mask, self.tail, entries
-            )
-            index.stop = self.tail + len(entries)
+            index.enter_codes(self.mask, self.tail, entries)
         for follow in self.followers:
             try:
                 follow(rows, self.tail)
@@ -444,9 +368,7 @@ class Rows:
         count = len(self.columns)
         self.columns = parts[:count]
         for number, index in enumerate(self.indexes):
-            index.heads, index.entries = parts[count + 2 * number : count + 2 * number + 2]
-            index.shift = shift_for(capacity)
-            index.touched = capacity
+            index.move_to(*parts[count + 2 * number : count + 2 * number + 2])
 
     def _resize(self, capacity: int) -> None:
         fresh = self._allocate(capacity)
@@ -456,101 +378,4 @@ class Rows:
         for old, new in zip(old_columns, self.columns, strict=True):
             ring.move(old, old_mask, new, self.mask, self.tail, self.head)
         for index, entries in zip(self.indexes, old_entries, strict=True):
-            index_kernels.rebuild(
-                index.heads,
-                index.entries,
-                index.shift,
-                self.mask,
-                entries,
-                old_mask,
-                self.tail,
-                index.stop,
-            )
-
-
-ACTIVE = np.empty((2, 2 * probe.GROUP), np.int64)
-"""Working space of probes, which run one at a time."""
-
-
-def probe_all(
-    keys: Int64s,
-    births: Int64s,
-    deaths: Int64s,
-    rows: Rows,
-    index: HashIndex,
-    bound: int,
-    expected: float,
-    row_deaths: int = DEATH,
-) -> NDArray[np.int64]:
-    """All matches of a batch with the rows before ``bound``: a table of four rows.
-
-    ``expected`` is how many matches to make room for; with more, the probe is made twice.
-    """
-    room = int(1.25 * expected) + 64
-    while True:
-        WORKING.ask(room, 4)
-        out = np.empty((4, room), np.int64)
-        count = probe.probe(
-            keys,
-            births,
-            deaths,
-            index.heads,
-            index.entries,
-            index.narrow,
-            index.shift,
-            rows.columns[BIRTH],
-            rows.columns[row_deaths],
-            rows.mask,
-            rows.low,
-            index.stop - 1,
-            bound,
-            ACTIVE,
-            out,
-        )
-        if count < room:
-            return out[:, :count]
-        room = count + 1
-
-
-def probe_keys(
-    keys: Int64s, rows: Rows, index: HashIndex, bound: int, expected: float, offset: int = 0
-) -> NDArray[np.int64]:
-    """As :func:`probe_all`, by keys alone: a table of two rows, position + ``offset`` and row."""
-    room = int(1.25 * expected) + 64
-    while True:
-        WORKING.ask(room, 2)
-        out = np.empty((2, room), np.int64)
-        count = probe.probe_keys(
-            keys,
-            index.heads,
-            index.entries,
-            index.narrow,
-            index.shift,
-            rows.mask,
-            rows.low,
-            index.stop - 1,
-            bound,
-            offset,
-            ACTIVE,
-            out,
-        )
-        if count < room:
-            return out[:, :count]
-        room = count + 1
-
-
-def exists(keys: Int64s, rows: Rows, index: HashIndex, found: NDArray[np.bool_]) -> int:
-    """Set ``found`` where a row that probes may see has the key; how many are found."""
-    number: int = demand.exists(
-        keys,
-        index.heads,
-        index.entries,
-        index.narrow,
-        index.shift,
-        rows.mask,
-        rows.low,
-        rows.head - 1,
-        ACTIVE,
-        found,
-    )
-    return number
+            index.enter_again(self.mask, entries, old_mask, self.tail)
