@@ -1,6 +1,6 @@
 """Hashes of values that decide the cell of a row: equal values, equal hashes, on every machine.
 
-Equal means equal in the sense of Spark SQL. Where :mod:`penstock.values.key_encoding` encodes a
+Equal means equal in the sense of Spark SQL. Where :mod:`penstock.values.key_types` encodes a
 type as int64, the key is the canonical form of the value (one NaN, one zero, decimals of one
 scale), and the hash is that of the key. Strings, binaries and wide decimals are hashed by their
 bytes. Nothing depends on a seed, a process or an order of arrival, since a task that is run again
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from penstock.errors import InputError
 from penstock.kernels.kernel import kernel
 from penstock.kernels.stable_hash import stable_hash
-from penstock.values.key_encoding import bytes_of, encoder_for, validity_of
+from penstock.values.arrow_layout import bytes_of, validity_of
+from penstock.values.key_types import key_type_of
 
 VERSION = 1
 
@@ -33,7 +34,7 @@ def value_hashes(array: pa.Array) -> tuple[UInt64s, Booleans | None]:
     """A hash of each value, and which of them are not NULL (None: all)."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    encoder = encoder_for(array.type)
+    encoder = key_type_of(array.type)
     if encoder.needs_interner:
         data, offsets = bytes_of(array)
         validity = validity_of(array)

@@ -7,8 +7,6 @@ a column can have.
 from __future__ import annotations
 
 import contextlib
-import datetime
-import decimal
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,6 +20,7 @@ from penstock.engine.overload.overload import Overload
 from penstock.errors import InputError
 from penstock.kernels.compilation import announce_compilation, compilations
 from penstock.query.parse import parse
+from penstock.values.key_types import key_type_of
 
 
 def warm_up(progress: Callable[[int, int], None] | None = None) -> int:
@@ -193,37 +192,11 @@ def _batch(name: str, seed: int, start: int, count: int, with_nulls: bool) -> An
         "ts": pa.array(times),
     }
     for column, type_ in _TYPES.items():
-        shown = [None if with_nulls and v == 7 else _value(type_, int(v)) for v in values]
-        columns[column] = pa.array(shown, type_)
+        shown = key_type_of(type_).sample(values)
+        if with_nulls:
+            shown = shown.take(pa.array(np.arange(count), mask=values == 7))
+        columns[column] = shown
     return pa.RecordBatch.from_pydict(columns)
-
-
-def _value(type_: Any, number: int) -> Any:
-    """A value of ``type_``, for small numbers another one for each."""
-    if pa.types.is_boolean(type_):
-        return number % 2 == 0
-    if pa.types.is_integer(type_):
-        return number % 2 ** (type_.bit_width - 1)
-    if (
-        pa.types.is_dictionary(type_)
-        or pa.types.is_string(type_)
-        or pa.types.is_large_string(type_)
-    ):
-        return f"value {number}"
-    if pa.types.is_date(type_):
-        return datetime.date(2024, 1, 1) + datetime.timedelta(days=number)
-    if pa.types.is_decimal(type_):
-        return decimal.Decimal(number) / 4
-    if pa.types.is_float16(type_):
-        return np.float16(number)
-    if pa.types.is_floating(type_):
-        return number / 4
-    if pa.types.is_binary(type_):
-        return b"value %d" % number
-    instant = datetime.datetime(2024, 1, 1) + datetime.timedelta(seconds=number)
-    if pa.types.is_time(type_):
-        return instant.time()
-    return instant - datetime.datetime(2024, 1, 1) if pa.types.is_duration(type_) else instant
 
 
 def _static() -> Any:

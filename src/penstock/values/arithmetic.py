@@ -22,8 +22,8 @@ from penstock.values.arrow_kernel import (
     plain_cast,
     same,
 )
+from penstock.values.arrow_layout import Booleans, numbers_of, validity_of
 from penstock.values.cast import caster
-from penstock.values.key_encoding import Booleans, numbers_of, validity_of
 
 _ARITHMETIC = {
     "+": "add_checked",

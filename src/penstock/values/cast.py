@@ -28,7 +28,8 @@ from penstock.values.arrow_kernel import (
     simple_type,
     then,
 )
-from penstock.values.key_encoding import encoder_for, numbers_of, validity_of
+from penstock.values.arrow_layout import numbers_of, validity_of
+from penstock.values.key_types import key_type_of
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _TRUE = ("t", "true", "y", "yes", "1")
@@ -91,7 +92,7 @@ def _to_float(source: pa.DataType, target: pa.DataType) -> Kernel:
         # Both are exact as doubles, so the one rounding of the division is the right one.
         # Arrow multiplies by an inexact power of ten instead.
         divisor = float(10**source.scale)
-        encode = encoder_for(source).encode
+        encode = key_type_of(source).encode
 
         def divided(values: pa.Array) -> pa.Array:
             unscaled, validity = encode(values)

@@ -17,7 +17,7 @@ and ``and``, not their Kleene forms) give NULL when any input is NULL. -0.0 equa
 **A filter** needs no NULL at all. A condition is true, false or NULL; the set of rows where it is
 true and the set where it is false are computed by the usual recursion: ``AND`` is true where all
 operands are true, false where any is false; ``NOT`` swaps the two sets; ``a < b`` is false where
-``a >= b`` is true. For types with ordered keys (:mod:`penstock.values.key_encoding`) a comparison
+``a >= b`` is true. For types with ordered keys (:mod:`penstock.values.key_types`) a comparison
 of values is one of int64 keys, NaN included.
 
 **Errors**: overflow, division by zero and values that a cast cannot convert raise
@@ -71,15 +71,10 @@ from penstock.values.arrow_kernel import (
     pair_kernel_of,
     simple_type,
 )
+from penstock.values.arrow_layout import booleans_of, numbers_of, validity_of
 from penstock.values.cast import caster
 from penstock.values.functions import function
-from penstock.values.key_encoding import (
-    KeyEncoder,
-    booleans_of,
-    encoder_for,
-    numbers_of,
-    validity_of,
-)
+from penstock.values.key_types import KeyType, key_type_of
 
 Columns = Callable[[Column], pa.Array]
 """Where an expression finds the array of a column."""
@@ -441,7 +436,7 @@ def _rows_where(expression: Expression, truth: bool) -> Filter:
                 if pa.types.is_floating(type) and not pa.types.is_float16(type):
                     return _filter_floats(name, *compiled, type.to_pandas_dtype())
                 if _has_ordered_keys(type):
-                    return _filter_keys(name, *compiled, encoder_for(type))
+                    return _filter_keys(name, *compiled, key_type_of(type))
     compiled_whole = _compile(expression)
     if isinstance(compiled_whole, pa.Scalar):
         holds = compiled_whole.as_py() is truth
@@ -540,7 +535,7 @@ _UFUNC = {
 
 def _has_ordered_keys(type: pa.DataType) -> bool:
     try:
-        return encoder_for(type).ordered
+        return key_type_of(type).ordered
     except InputError:
         return False
 
@@ -549,7 +544,7 @@ def _filter_keys(
     operator: str,
     left: Evaluator | pa.Scalar,
     right: Evaluator | pa.Scalar,
-    encoder: KeyEncoder,
+    encoder: KeyType,
 ) -> Filter:
     """A comparison by int64 keys."""
     if isinstance(left, pa.Scalar):

@@ -21,7 +21,7 @@ from penstock.kernels import probe
 from penstock.query.equality_classes import equality_classes
 from penstock.query.expression import Comparison, Expression, streams_of
 from penstock.query.join_graph import EquiPredicate, JoinGraph, Predicate
-from penstock.values.key_encoding import encoder_for
+from penstock.values.key_types import key_type_of
 
 OPERATORS = {
     "=": probe.EQUAL,
@@ -161,7 +161,7 @@ def wire(graph: JoinGraph) -> Wiring:
                 same.setdefault(member.stream, []).append((first[member.stream], member.position))
             else:
                 first[member.stream] = member.position
-            if encoder_for(keys[member.stream][member.position].type).needs_interner:
+            if key_type_of(keys[member.stream][member.position].type).needs_interner:
                 interners[member.stream][member.position] = number
     return Wiring(
         keys,
@@ -182,5 +182,5 @@ def _is_condition(expression: Expression) -> bool:
         len(left) == 1
         and len(right) == 1
         and left != right
-        and encoder_for(expression.left.type).ordered
+        and key_type_of(expression.left.type).ordered
     )

@@ -39,8 +39,7 @@ from penstock.query.expression import (
 )
 from penstock.query.join_graph import Emission, JoinGraph, SelectItem, Stream
 from penstock.query.window import Range, Rows
-from penstock.values.key_decoding import from_bytes, from_keys, ordered_bytes
-from penstock.values.key_encoding import encoder_for
+from penstock.values.key_types import BytesKey, key_type_of
 
 Int64s = NDArray[np.int64]
 
@@ -762,15 +761,16 @@ def test_values_come_back_from_their_keys(kind: pa.DataType) -> None:
         pool = [*pool, -16665.0, -5e-324]
     array = pa.array([None, *pool, None], kind).slice(1)
     valid = np.array(array.is_valid().to_numpy(zero_copy_only=False))
-    encoder = encoder_for(kind)
+    encoder = key_type_of(kind)
     if encoder.ordered:
-        found = from_keys(kind, encoder.encode(array)[0], valid)
+        found = encoder.decode(encoder.encode(array)[0], valid)
     else:
-        data, offsets = ordered_bytes(array)
+        assert isinstance(encoder, BytesKey)
+        data, offsets = encoder.ordered_bytes(array)
         values = [data[a:b].tobytes() for a, b in pairwise(offsets.tolist())]
         assert [v for v, ok in zip(values, valid, strict=True) if ok] == sorted(
             v for v, ok in zip(values, valid, strict=True) if ok
         ) or pool != sorted(pool)
-        found = from_bytes(kind, data[offsets[0] : offsets[-1]], offsets - offsets[0], valid)
+        found = encoder.from_bytes(data[offsets[0] : offsets[-1]], offsets - offsets[0], valid)
     assert found.type == kind
     assert [canonical(v) for v in found.to_pylist()] == [canonical(v) for v in array.to_pylist()]

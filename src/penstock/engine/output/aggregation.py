@@ -57,7 +57,7 @@ from penstock.query.expression import Aggregate, Column, Expression, columns_of
 from penstock.query.join_graph import JoinGraph
 from penstock.values.evaluate import compile, compile_filter
 from penstock.values.interner import Interner
-from penstock.values.key_encoding import KeyEncoder, encoder_for
+from penstock.values.key_types import KeyType, key_type_of
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -92,8 +92,8 @@ class Aggregation:
         self._empty = self._schema.empty_table()
         self._select = [compile(item.expression) for item in graph.select]
         self._having = None if graph.having is None else compile_filter(graph.having)
-        self._compared: list[tuple[int, KeyEncoder]] = [
-            (i, encoder_for(item.expression.type))
+        self._compared: list[tuple[int, KeyType]] = [
+            (i, key_type_of(item.expression.type))
             for i, item in enumerate(graph.select)
             if _varies(item.expression)
         ]

@@ -34,7 +34,7 @@ from penstock.kernels import pairs, ring
 from penstock.kernels.lifespan import FOREVER
 from penstock.query.join_graph import Emission, JoinGraph
 from penstock.values.interner import Interner
-from penstock.values.key_encoding import encoder_for
+from penstock.values.key_types import key_type_of
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -131,7 +131,7 @@ class Difference:
         self._by_rows = graph.by_rows
         self._tree = tree
         types = [item.expression.type for item in graph.select]
-        self._encoders = [encoder_for(type_) for type_ in types]
+        self._encoders = [key_type_of(type_) for type_ in types]
         self._interners = [Interner() if e.needs_interner else None for e in self._encoders]
         self._project = Projection([item.expression for item in graph.select], tree.leaves)
         self._removers = [

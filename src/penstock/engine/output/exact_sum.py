@@ -21,8 +21,8 @@ from penstock.engine.output.group_rows import GroupRows
 from penstock.errors import InputError
 from penstock.kernels import aggregate as kernels
 from penstock.query.expression import Aggregate
-from penstock.values.key_decoding import fixed_width
-from penstock.values.key_encoding import WIDEST_INTEGER_DECIMAL, encoder_for, validity_of
+from penstock.values.arrow_layout import fixed_width, validity_of
+from penstock.values.key_types import WIDEST_INTEGER_DECIMAL, key_type_of
 
 Int64s = NDArray[np.int64]
 Limbs = NDArray[np.uint64]
@@ -61,7 +61,7 @@ class ExactSum:
         self._known = np.zeros(0, np.int64)
         self._limbs = np.zeros((0, width), np.uint64)
         self._special = np.zeros((0, 3), np.int64)
-        self._encoder = encoder_for(self.type) if self.kind == "integer" else None
+        self._encoder = key_type_of(self.type) if self.kind == "integer" else None
         self._counts = np.empty(0, np.int64)
         self._sums: NDArray[Any] = np.empty(0, np.float64)
         self._after: tuple[Int64s, Limbs, Int64s | None] | None = None

@@ -25,8 +25,8 @@ from penstock.engine.output.agenda import DEATH
 from penstock.engine.output.group_rows import GroupRows
 from penstock.kernels import heap
 from penstock.query.expression import Aggregate
-from penstock.values.key_decoding import decoder_for, from_bytes, ordered_bytes, read_only
-from penstock.values.key_encoding import encoder_for, validity_of
+from penstock.values.arrow_layout import read_only, validity_of
+from penstock.values.key_types import BytesKey, key_type_of
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -50,14 +50,13 @@ class Extremum:
         self.type = type.value_type if pa.types.is_dictionary(type) else type
         self._greatest = greatest
         self._by_rows = by_rows
-        self._encoder = encoder_for(self.type)
-        self._is_bytes = not self._encoder.ordered
-        self._decode = decoder_for(pa.null() if self._is_bytes else self.type)
+        self._key = key_type_of(self.type)
+        self._bytes = self._key if isinstance(self._key, BytesKey) else None
         self._row = 0
         self._roots = np.zeros(0, np.int64)
         self._nodes = np.empty((_FEWEST_NODES, heap.WIDTH), np.int64)
         self._fresh = self._head = 0
-        self._arena = np.empty(_FEWEST_BYTES if self._is_bytes else 0, np.uint8)
+        self._arena = np.empty(_FEWEST_BYTES if self._bytes is not None else 0, np.uint8)
         self._fresh_bytes = self._head_bytes = 0
         self._packed = 0
         self._least = np.empty(0, np.int64)
@@ -92,8 +91,8 @@ class Extremum:
         new = self._room_for_nodes(count)
         new[:] = _SINGLE
         new[:, heap.DEATH] = entries[DEATH] if valid is None else entries[DEATH, valid]
-        if self._is_bytes:
-            data, offsets = ordered_bytes(array)
+        if self._bytes is not None:
+            data, offsets = self._bytes.ordered_bytes(array)
             size = int(offsets[-1] - offsets[0])
             self._room_for_bytes(size)
             heap.put_bytes(
@@ -107,7 +106,7 @@ class Extremum:
             )
             self._head_bytes += size
         else:
-            keys, _ = self._encoder.encode(array)
+            keys, _ = self._key.encode(array)
             if valid is not None:
                 keys = keys[valid]
             new[:, heap.KEY] = ~keys if self._greatest else keys
@@ -194,7 +193,7 @@ class Extremum:
         pool = np.empty((max(_FEWEST_NODES, 2 * count), heap.WIDTH), np.int64)
         pool[:count] = nodes[:count]
         arena, size = self._arena, self._head_bytes
-        if self._is_bytes:
+        if self._bytes is not None:
             arena, size = heap.pack_arena(pool, count, arena, _FEWEST_BYTES)
         # Only now: without memory for it, everything is as it was.
         for place, each in zip(places, numbers, strict=True):
@@ -205,12 +204,12 @@ class Extremum:
 
     def answer(self, aggregate: Aggregate, rows: Int64s) -> pa.Array:
         """The values of ``aggregate`` in ``rows`` of the push that is staged."""
-        if self._is_bytes:
+        if self._bytes is not None:
             nodes = self._least[rows]
             data, offsets = heap.get_bytes(self._nodes, nodes, self._arena)
-            found = from_bytes(self.type, data, offsets, nodes >= 0)
+            found = self._bytes.from_bytes(data, offsets, nodes >= 0)
         else:
-            found = self._decode(*heap.get_keys(self._nodes, self._least, rows, self._greatest))
+            found = self._key.decode(*heap.get_keys(self._nodes, self._least, rows, self._greatest))
         if found.type == aggregate.type:
             return found
         if pa.types.is_dictionary(aggregate.type):

@@ -1,6 +1,6 @@
 """Groups: the distinct values of the GROUP BY expressions, numbered from 0.
 
-Each expression is encoded as int64 (:mod:`penstock.values.key_encoding`), so that equal integers
+Each expression is encoded as int64 (:mod:`penstock.values.key_types`), so that equal integers
 mean equal values in Spark's sense. NULL is a value of its own here: a last column has one bit per
 expression that says so. Keys of ordered types determine their values. Byte strings have numbers for
 keys, so their bytes are kept beside them, in the order of the groups.
@@ -19,10 +19,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.kernels import group_table as kernels
+from penstock.values.arrow_layout import read_only
 from penstock.values.hash_secret import SECRET
 from penstock.values.interner import Interner
-from penstock.values.key_decoding import decoder_for, from_bytes, ordered_bytes, read_only
-from penstock.values.key_encoding import encoder_for
+from penstock.values.key_types import BytesKey, key_type_of
 
 Int64s = NDArray[np.int64]
 
@@ -36,15 +36,11 @@ class GroupTable:
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._types = list(types)
-        self._encoders = [encoder_for(t) for t in types]
+        self._encoders = [key_type_of(t) for t in types]
         self._interners = [Interner() if e.needs_interner else None for e in self._encoders]
         self._values = [
-            None if encoder.ordered else _ByteStrings(_plain(type))
-            for encoder, type in zip(self._encoders, types, strict=True)
-        ]
-        self._decoders = [
-            decoder_for(_plain(type) if encoder.ordered else pa.null())
-            for encoder, type in zip(self._encoders, types, strict=True)
+            _ByteStrings(key) if isinstance(key, BytesKey) else None
+            for key in (key_type_of(_plain(type)) for type in types)
         ]
         self._null_columns = -(-len(types) // _BITS)
         width = len(types) + self._null_columns
@@ -99,7 +95,7 @@ class GroupTable:
         if kept is not None:
             return _as_type(kept.take(groups, valid), type)
         keys = self._keys[:, position].take(groups)
-        return _as_type(self._decoders[position](keys, valid), type)
+        return _as_type(self._encoders[position].decode(keys, valid), type)
 
     def keep_only(self, groups: Int64s) -> None:
         """Forget all groups but ``groups`` (ascending), which get the numbers from 0 on.
@@ -158,8 +154,8 @@ def _entered(keys: Int64s, count: int) -> Int64s:
 class _ByteStrings:
     """A byte string of each group."""
 
-    def __init__(self, type: pa.DataType) -> None:
-        self._type = type
+    def __init__(self, key: BytesKey) -> None:
+        self._key = key
         self._count = 0
         self._arena = np.empty(_FEWEST_BYTES, np.uint8)
         self._ends = np.zeros(_FEWEST, np.int64)
@@ -170,7 +166,7 @@ class _ByteStrings:
 
     def append(self, array: pa.Array, rows: Int64s) -> None:
         """Add the values in ``rows`` of ``array``."""
-        data, offsets = ordered_bytes(array)
+        data, offsets = self._key.ordered_bytes(array)
         size = int(self._ends[self._count]) + kernels.size_of(offsets, rows)
         if size > len(self._arena):
             arena = np.empty(max(size, 2 * len(self._arena)), np.uint8)
@@ -191,7 +187,7 @@ class _ByteStrings:
     def take(self, groups: Int64s, valid: NDArray[np.bool_]) -> pa.Array:
         """The values of ``groups``."""
         data, ends = self._copied(groups)
-        return from_bytes(self._type, data, ends, valid)
+        return self._key.from_bytes(data, ends, valid)
 
     def kept(self, groups: Int64s) -> tuple[NDArray[np.uint8], Int64s]:
         """The values of ``groups`` alone: to be adopted."""

@@ -26,7 +26,7 @@ from penstock.errors import InputError
 from penstock.kernels import ring
 from penstock.kernels.lifespan import BEGINNING
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
-from penstock.values.key_encoding import numbers_of, validity_of
+from penstock.values.arrow_layout import numbers_of, validity_of
 
 Int64s = NDArray[np.int64]
 Batch: TypeAlias = Any

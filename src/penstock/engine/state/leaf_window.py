@@ -34,7 +34,7 @@ from penstock.query.join_graph import Stream
 from penstock.query.window import Unbounded
 from penstock.values.evaluate import compile, conjunction
 from penstock.values.interner import Interner
-from penstock.values.key_encoding import KeyEncoder, encoder_for, is_its_own_key
+from penstock.values.key_types import KeyType, key_type_of
 from penstock.values.wiring import KeyColumn, Wiring
 
 Int64s = NDArray[np.int64]
@@ -76,7 +76,7 @@ class LeafWindow(IndexedRows):
         self.by_rows = by_rows
         super().__init__(Rows())
         self._keys = [
-            (compile(e), encoder_for(e.type), None if i is None else interners[i])
+            (compile(e), key_type_of(e.type), None if i is None else interners[i])
             for e, i in zip(wiring.keys[stream.alias], wiring.interners[stream.alias], strict=True)
         ]
         self._key_columns = [self.rows.add_column(np.int64) for _ in self._keys]
@@ -101,14 +101,14 @@ class LeafWindow(IndexedRows):
 
     def _find_direct_keys(
         self,
-    ) -> tuple[tuple[str, KeyEncoder | None, Interner | None], ...] | None:
+    ) -> tuple[tuple[str, KeyType | None, Interner | None], ...] | None:
         if self._filter is not None or self._same or self.by_rows or self.stream.is_static:
             return None
         keys = []
         for key, (_, encoder, interner) in zip(self._key_expressions, self._keys, strict=True):
             if not isinstance(key, Column):
                 return None
-            keys.append((key.name, None if is_its_own_key(key.type) else encoder, interner))
+            keys.append((key.name, None if encoder.is_its_own_key else encoder, interner))
         return tuple(keys)
 
     @property

@@ -23,7 +23,7 @@ from penstock.query.join_graph import Stream
 from penstock.query.window import Range
 from penstock.query.window import Rows as RowsWindow
 from penstock.values.interner import Interner
-from penstock.values.key_encoding import encoder_for
+from penstock.values.key_types import key_type_of
 from penstock.values.pair_table import PairTable, group_ids
 
 Int64s = NDArray[np.int64]
@@ -117,7 +117,7 @@ class LatestByPartition(Lifespan):
         super().__init__(rows)
         self.reads = window.partition_by
         self._count = window.count
-        self._encoders = [encoder_for(stream.schema.field(name).type) for name in self.reads]
+        self._encoders = [key_type_of(stream.schema.field(name).type) for name in self.reads]
         self._interners = [Interner() if e.needs_interner else None for e in self._encoders]
         self._tables = [PairTable() for _ in self.reads]
         self._partition = rows.add_column(np.int64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.engine.state.rows import Rows
 from penstock.kernels import ring
 from penstock.values.arrow_chunks import ArrowChunks
-from penstock.values.key_encoding import validity_of
+from penstock.values.arrow_layout import validity_of
 
 Int64s = NDArray[np.int64]
 

@@ -18,8 +18,8 @@ from penstock.engine.recovery.verify import check_columns
 from penstock.engine.state.leaf_window import LeafWindow, Renumbering
 from penstock.query.expression import columns_of
 from penstock.query.join_graph import JoinGraph
+from penstock.values.arrow_layout import bytes_of
 from penstock.values.interner import Interner
-from penstock.values.key_encoding import bytes_of
 from penstock.values.wiring import Wiring
 
 Int64s = NDArray[np.int64]

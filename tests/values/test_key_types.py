@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InputError, InvariantBroken
+from penstock.values.arrow_layout import booleans_of, bytes_of, validity_of
 from penstock.values.interner import Interner
-from penstock.values.key_encoding import booleans_of, bytes_of, encoder_for, validity_of
+from penstock.values.key_types import KEY_TYPES, key_type_of
 
 NAN = math.nan
 
@@ -126,7 +127,7 @@ def shuffled_slices(values: list[Any], type: pa.DataType) -> list[pa.Array]:
 
 
 def check(type: pa.DataType, values: list[Any]) -> None:
-    encoder = encoder_for(type)
+    encoder = key_type_of(type)
     interner = Interner() if encoder.needs_interner else None
     values_in = plain(values, type)
     for array in shuffled_slices(values, type):
@@ -159,14 +160,14 @@ def test_keys_are_equal_and_ordered_as_values(
 
 @pytest.mark.parametrize(("type", "ordered"), [(t, True) for t, _ in ORDERED])
 def test_fixed_width_types_are_ordered(type: pa.DataType, ordered: bool) -> None:
-    encoder = encoder_for(type)
+    encoder = key_type_of(type)
     assert encoder.ordered is ordered
     assert encoder.needs_interner is False
 
 
 @pytest.mark.parametrize("type", [t for t, _ in UNORDERED])
 def test_bytes_need_an_interner(type: pa.DataType) -> None:
-    encoder = encoder_for(type)
+    encoder = key_type_of(type)
     assert encoder.ordered is False
     assert encoder.needs_interner is True
     with pytest.raises(InvariantBroken, match="interner"):
@@ -175,7 +176,7 @@ def test_bytes_need_an_interner(type: pa.DataType) -> None:
 
 @pytest.mark.parametrize("type", [t for t, _ in ORDERED + UNORDERED])
 def test_nothing_and_nothing_but_null(type: pa.DataType) -> None:
-    encoder = encoder_for(type)
+    encoder = key_type_of(type)
     for length in (0, 1, 9):
         keys, validity = encoder.encode(pa.nulls(length, type), Interner())
         assert len(keys) == length
@@ -185,7 +186,7 @@ def test_nothing_and_nothing_but_null(type: pa.DataType) -> None:
 def test_texts_without_a_data_buffer() -> None:
     offsets = pa.py_buffer(np.zeros(3, np.int32).tobytes())
     array = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"")])
-    keys, validity = encoder_for(array.type).encode(array, Interner())
+    keys, validity = key_type_of(array.type).encode(array, Interner())
     assert validity is None
     assert keys.tolist() == [0, 0]
 
@@ -194,15 +195,15 @@ def test_texts_without_a_data_buffer() -> None:
 def test_every_nan_is_one_value_and_the_greatest(bits: int) -> None:
     values = np.array([bits & 0xFFFFFFFFFFFFFFFF], np.uint64).view(np.float64)
     assert np.isnan(values[0])
-    encoder = encoder_for(pa.float64())
+    encoder = key_type_of(pa.float64())
     key = encoder.encode(pa.array(values, from_pandas=False))[0]
     others = encoder.encode(pa.array([NAN, math.inf]))[0]
     assert key[0] == others[0] > others[1]
 
 
 def test_floats_share_keys_with_doubles() -> None:
-    narrow = encoder_for(pa.float32()).encode(pa.array([0.1, NAN, -0.0], pa.float32()))[0]
-    wide = encoder_for(pa.float64()).encode(
+    narrow = key_type_of(pa.float32()).encode(pa.array([0.1, NAN, -0.0], pa.float32()))[0]
+    wide = key_type_of(pa.float64()).encode(
         pa.array([float(np.float32(0.1)), NAN, 0.0], pa.float64())
     )[0]
     assert narrow.tolist() == wide.tolist()
@@ -210,13 +211,13 @@ def test_floats_share_keys_with_doubles() -> None:
 
 def test_unsigned_64_keeps_its_order() -> None:
     values = [0, 1, 2**63 - 1, 2**63, 2**64 - 1]
-    keys = encoder_for(pa.uint64()).encode(pa.array(values, pa.uint64()))[0]
+    keys = key_type_of(pa.uint64()).encode(pa.array(values, pa.uint64()))[0]
     assert keys.tolist() == [v - 2**63 for v in values]
 
 
 def test_int64_is_not_copied() -> None:
     array = pa.array(range(10)).slice(3)
-    keys, validity = encoder_for(array.type).encode(array)
+    keys, validity = key_type_of(array.type).encode(array)
     assert validity is None
     assert keys.tolist() == list(range(3, 10))
     assert keys.__array_interface__["data"][0] == array.buffers()[1].address + 24
@@ -225,14 +226,14 @@ def test_int64_is_not_copied() -> None:
 def test_odd_addresses_are_copied() -> None:
     raw = pa.py_buffer(b"\0" + np.arange(4).tobytes())
     array = pa.Array.from_buffers(pa.int64(), 3, [None, raw.slice(1)], offset=1)
-    keys, _ = encoder_for(array.type).encode(array)
+    keys, _ = key_type_of(array.type).encode(array)
     assert keys.flags.aligned
     assert keys.tolist() == [1, 2, 3]
 
 
 def test_equal_values_of_two_columns_share_a_key_with_one_interner() -> None:
     shared, other = Interner(), Interner()
-    encoder = encoder_for(pa.string())
+    encoder = key_type_of(pa.string())
     left, _ = encoder.encode(pa.array(["x", "y", "z"]), shared)
     right, _ = encoder.encode(pa.array(["z", "new", "x"]), shared)
     assert right[0] == left[2]
@@ -244,7 +245,7 @@ def test_equal_values_of_two_columns_share_a_key_with_one_interner() -> None:
 def test_dictionaries_of_two_batches_agree() -> None:
     interner = Interner()
     type = pa.dictionary(pa.int32(), pa.string())
-    encoder = encoder_for(type)
+    encoder = key_type_of(type)
     first = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int32()), ["a", "b"])
     second = pa.DictionaryArray.from_arrays(
         pa.array([2, 1, 0, 2], pa.int32()), pa.array(["b", None, "a"])
@@ -259,6 +260,27 @@ def test_dictionaries_of_two_batches_agree() -> None:
 
 
 @pytest.mark.parametrize(
+    "type", [type for type, _ in ORDERED + UNORDERED if type != pa.null()], ids=str
+)
+def test_samples_are_equal_for_equal_numbers(type: pa.DataType) -> None:
+    numbers = np.array([0, 3, 1, 3, 40, 0], np.int64)
+    array = key_type_of(type).sample(numbers)
+    assert array.type == type
+    assert len(array) == len(numbers)
+    assert array.null_count == 0
+    values = array.to_pylist()
+    assert values[1] == values[3]
+    assert values[0] == values[5]
+    assert len(set(values)) == (2 if type == pa.bool_() else 4)
+
+
+def test_the_registry_names_every_kind_once() -> None:
+    assert len(set(KEY_TYPES)) == len(KEY_TYPES)
+    kinds = {type(key_type_of(each)) for each, _ in ORDERED + UNORDERED}
+    assert kinds == set(KEY_TYPES)
+
+
+@pytest.mark.parametrize(
     "type",
     [
         pa.list_(pa.int64()),
@@ -269,7 +291,7 @@ def test_dictionaries_of_two_batches_agree() -> None:
 )
 def test_other_types_are_refused(type: pa.DataType) -> None:
     with pytest.raises(InputError, match="cannot be a join key"):
-        encoder_for(type)
+        key_type_of(type)
 
 
 @pytest.mark.parametrize(
