@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import math
-import time
+import pkgutil
+import sys
+import tracemalloc
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,8 +22,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
+import penstock.kernels
 from penstock.engine.output import agenda as agenda_module
 from penstock.engine.output import aggregation as aggregation_module
 from penstock.engine.output import extremum as extremum_module
@@ -564,50 +569,55 @@ def extremes(results: list[Result], now: int) -> list[tuple[Any, ...]]:
     return sorted((group, min(v), max(v), len(v)) for group, v in groups.items())
 
 
-def test_a_push_costs_what_changes_and_not_what_is_held() -> None:
+def test_a_push_costs_what_changes_and_not_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: lines of kernels that run, as plain Python, and bytes asked for."""
     functions: list[AggregateFunction] = ["count", "sum", "min", "max"]
     graph = graph_of([pa.int64()], [aggregate(f, pa.int64()) for f in functions], "istream")
+
+    def push(aggregation: Aggregation, numbers: Any, births: Any, deaths: Any, now: int) -> None:
+        values = pa.array(numbers)
+        aggregation.stage([pa.array(numbers % 10)], [values] * 4, births, deaths, {}, now, now)
+        aggregation.commit()
 
     def filled(held: int) -> Aggregation:
         aggregation = Aggregation(graph)
         numbers = np.arange(held, dtype=np.int64)
         # MIN of rising values with rising deaths: nothing is dominated.
-        aggregation.stage(
-            [pa.array(numbers % 10)],
-            [pa.array(numbers)] * 4,
-            np.zeros(held, np.int64),
-            10**9 + numbers,
-            {},
-            0,
-            0,
-        )
-        aggregation.commit()
+        push(aggregation, numbers, np.zeros(held, np.int64), 10**9 + numbers, 0)
         return aggregation
 
-    def seconds(aggregation: Aggregation, held: int, i: int) -> float:
-        """CPU time of a push of one value: other processes do not count."""
-        start = time.thread_time()
-        aggregation.stage(
-            [pa.array([i % 10])],
-            [pa.array([held + i])] * 4,
-            np.array([i + 1]),
-            np.array([2 * 10**9 + i]),
-            {},
-            i + 1,
-            i + 1,
-        )
-        aggregation.commit()
-        return time.thread_time() - start
+    def work(held: int) -> tuple[int, int]:
+        """Lines of kernels in ten pushes of one value, and the least bytes that one asked for."""
+        aggregation, lines, asked = filled(held), 0, []
 
-    sizes = (3_000, 300_000)
-    filled_ones = [filled(held) for held in sizes]
-    # In turns, and the best of many: whatever slows the machine down slows both.
-    took = [
-        [seconds(each, held, i) for each, held in zip(filled_ones, sizes, strict=True)]
-        for i in range(200)
-    ]
-    few, many = (min(column) for column in zip(*took, strict=True))
-    assert many < 5 * few
+        def count(frame: Any, event: str, argument: Any) -> Any:
+            nonlocal lines
+            if "kernels" not in frame.f_code.co_filename:
+                return None
+            lines += event == "line"
+            return count
+
+        before = sys.gettrace()
+        for i in range(10):
+            tracemalloc.start()
+            sys.settrace(count)
+            try:
+                one = np.array([held + i])
+                push(aggregation, one, np.array([i + 1]), np.array([2 * 10**9 + i]), i + 1)
+            finally:
+                sys.settrace(before)
+                asked.append(tracemalloc.get_traced_memory()[1])
+                tracemalloc.stop()
+        return lines, min(asked)
+
+    for module in pkgutil.iter_modules(penstock.kernels.__path__, "penstock.kernels."):
+        for name, value in list(vars(importlib.import_module(module.name)).items()):
+            if isinstance(value, Dispatcher):
+                monkeypatch.setattr(f"{module.name}.{name}", value.py_func)
+    with np.errstate(over="ignore"):  # Hashes overflow, which only Python scalars mention.
+        (few, little), (many, much) = work(200), work(20_000)
+    assert 0 < many < 3 * few
+    assert 0 < much < 3 * little
 
 
 # -- the arrival line --------------------------------------------------------------------------

@@ -89,12 +89,13 @@ class GroupTable:
 
     def _values_of(self, position: int, groups: Int64s) -> pa.Array:
         type = self._types[position]
-        nulls = self._keys[:, len(self._types) + position // _BITS].take(groups)
+        # Not ``column.take(groups)``, which would copy all of the column first.
+        nulls = self._keys[groups, len(self._types) + position // _BITS]
         valid = nulls & (1 << position % _BITS) == 0
         kept = self._values[position]
         if kept is not None:
             return _as_type(kept.take(groups, valid), type)
-        keys = self._keys[:, position].take(groups)
+        keys = self._keys[groups, position]
         return _as_type(self._encoders[position].decode(keys, valid), type)
 
     def keep_only(self, groups: Int64s) -> None:
