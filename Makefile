@@ -13,6 +13,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 INSTALLED := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
 KERNELS := $(wildcard src/penstock/kernels/*.py) src/penstock/machine/warm_up.py
+# Linters run in the environment of the tests if there is one, else in a small one without Spark.
+LINT := $(if $(wildcard $(INSTALLED)),$(VENV),.venv-lint)
+UV := $(shell command -v uv 2>/dev/null || echo .venv-lint/bin/uv)
 
 # Tests that search (Hypothesis) come last: a plain mistake shows within seconds.
 SEARCHING = $(shell grep -rlE --include='test_*.py' 'hypothesis|testing.generators' tests | sort)
@@ -30,22 +33,36 @@ demo: $(COMPILED) ## a live join of three streams on Spark, about a minute (ARGS
 ui: $(COMPILED) ## the same, live in a browser: open the address that it prints
 	@$(BIN)/penstock demo --ui $(ARGS)
 
-test: lint $(COMPILED) ## linters and types, then all tests
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS) $(PLAIN) $(SEARCHING)
+TESTS ?= $(PLAIN) $(SEARCHING)
 
-matrix: ## the tests on Python 3.11, 3.12 and 3.13, each in an environment of its own
+test: $(COMPILED) ## linters and types, then all tests (TESTS=tests/query: these)
+	@$(MAKE) --no-print-directory lint
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS) $(TESTS)
+
+# Each version in an environment of its own, filled by uv, which finds or fetches the interpreter.
+matrix: $(UV) ## the tests on Python 3.11, 3.12 and 3.13 (TESTS="tests/query tests/plan": these)
 	@set -e; for version in 3.11 3.12 3.13; do \
-		command -v "python$$version" >/dev/null || { \
-			echo "penstock: python$$version cannot be found" >&2; exit 1; }; \
 		echo "penstock: Python $$version"; \
-		$(MAKE) --no-print-directory test PYTHON="python$$version" VENV=".venv-$$version"; \
+		test -x ".venv-$$version/bin/python" || $(UV) venv --quiet --python "$$version" ".venv-$$version"; \
+		$(MAKE) --no-print-directory test VENV=".venv-$$version" \
+			PIP="env VIRTUAL_ENV=.venv-$$version $(UV) pip"; \
 	done
 
-lint: $(INSTALLED) ## ruff, mypy and the import rules
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+.venv-lint/bin/uv:
+	$(PYTHON) -m venv .venv-lint
+	.venv-lint/bin/python -m pip --disable-pip-version-check --no-input install --quiet uv
+
+lint: $(if $(filter .venv-lint,$(LINT)),.venv-lint/.installed) ## ruff, mypy and the import rules (in a fresh clone without Spark)
+	$(LINT)/bin/ruff check .
+	$(LINT)/bin/ruff format --check .
+	$(LINT)/bin/mypy --python-executable $(LINT)/bin/python
+	PYTHONPATH=src $(LINT)/bin/lint-imports --no-logo
+
+.venv-lint/.installed: requirements-lint.lock
+	@test -x .venv-lint/bin/python || $(PYTHON) -m venv .venv-lint
+	.venv-lint/bin/python -m pip --disable-pip-version-check --no-input install --quiet \
+		--require-hashes --requirement requirements-lint.lock
+	@touch $@
 
 bench: $(COMPILED) ## the engine against DuckDB, a few minutes (ARGS=--quick: about a minute)
 	$(BIN)/penstock bench engine $(ARGS)
@@ -78,6 +95,9 @@ lock: $(INSTALLED) ## pin the newest versions that pyproject.toml allows
 	PATH="$$PATH:$(BIN)" UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile pyproject.toml \
 		--extra dev --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
 		--no-emit-index-url --output-file requirements.lock
+	PATH="$$PATH:$(BIN)" UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile \
+		--group lint --universal --python-version 3.11 --generate-hashes --quiet \
+		--no-emit-index-url --constraint requirements.lock --output-file requirements-lint.lock
 
 release: $(INSTALLED) ## wheel, sdist and notes of this version into dist; uploads nothing
 	rm -rf dist
@@ -87,5 +107,5 @@ release: $(INSTALLED) ## wheel, sdist and notes of this version into dist; uploa
 	@echo "  git tag v$$($(BIN)/python -c 'import penstock; print(penstock.__version__)')"
 
 clean: ## remove .venv and everything else that was made
-	rm -rf $(VENV) .venv-3.* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-3.* .venv-lint build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
