@@ -9,11 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "penstock"
+PACKAGES = sorted(each.parent for each in SOURCE.glob("*/__init__.py"))
 FOLDERS = [
-    SOURCE / "values",
-    SOURCE / "kernels",
-    SOURCE / "machine",
-    SOURCE / "engine",
+    *PACKAGES,
     *sorted(each.parent for each in (SOURCE / "engine").glob("*/__init__.py")),
 ]
 

@@ -31,7 +31,6 @@ from penstock.kernels import lifespan, pairs, ring
 from penstock.plan.stream_set import StreamSet
 from penstock.query.expression import Column, Expression, columns_of
 from penstock.query.join_graph import Stream
-from penstock.query.window import Unbounded
 from penstock.values.evaluate import compile, conjunction
 from penstock.values.interner import Interner
 from penstock.values.key_types import KeyType, key_type_of
@@ -140,7 +139,7 @@ class LeafWindow(IndexedRows):
     @property
     def is_unbounded(self) -> bool:
         """Whether tuples come and never die."""
-        return isinstance(self.stream.window, Unbounded)
+        return self.span == lifespan.FOREVER and not self.stream.is_static
 
     @property
     def is_partitioned(self) -> bool:
