@@ -83,9 +83,9 @@ class NoQualifiedPlan(PenstockError):  # noqa: N818 - the name states what happe
         self.nearest = nearest
         """The plan that came nearest."""
         self.cpu = cpu
-        """What it needs, as a share of a core."""
+        """CPU that it needs, as a share of a core."""
         self.memory = memory
-        """What it needs, in bytes."""
+        """Bytes that it needs."""
         self.proven = proven
         """Whether no plan at all is within the limits, or none was found."""
 

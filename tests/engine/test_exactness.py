@@ -167,10 +167,10 @@ def toggle(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> p
 def complete_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing is also completed two rows at a time, whatever that costs, in memory that
     was another state's."""
-    for name, value in (("_FEW", 1), ("_SAMPLE", 2), ("LEAN", 1e9)):
+    for name, value in (("_FEWEST_OPEN_ROWS", 1), ("_SAMPLE_ROWS", 2), ("LEAN", 1e9)):
         monkeypatch.setattr(missing, name, value)
-    monkeypatch.setattr(join_tree, "_WORTH_COMPLETING", 0)
-    monkeypatch.setattr(join_tree, "_PER_ROW", 0)
+    monkeypatch.setattr(join_tree, "_ROWS_WORTH_COMPLETING", 0)
+    monkeypatch.setattr(join_tree, "_COMPLETED_PER_ROW", 0)
     monkeypatch.setattr(asked_values, "_FEWEST", 2)
     monkeypatch.setattr(spare_memory, "_SMALL", 1)
 
@@ -300,7 +300,7 @@ def test_guards_that_come_and_go(start: int, monkeypatch: pytest.MonkeyPatch) ->
 def test_migrations(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(start, start + BLOCK):
         if seed % 4 == 2:  # Most changes of plan are prepared for a while.
-            for name, rows in (("_AT_ONCE", 0), ("_PER_PUSH", 2), ("_PER_ROW", 1)):
+            for name, rows in (("_ROWS_AT_ONCE", 0), ("_ROWS_PER_PUSH", 2), ("_ROWS_PER_ROW", 1)):
                 monkeypatch.setattr(preparation, name, rows)
         else:
             monkeypatch.undo()

@@ -32,10 +32,10 @@ from penstock.errors import InputError
 from penstock.query.join_graph import ARRIVAL, JoinGraph
 
 NO_NEWS = -(2**63)
-"""In place of the newest event time where there is none: pandas has no integers with NULL."""
+"""The newest event time where there is none: pandas has no integers with NULL."""
 
 _MOST_BYTES = 64 << 20
-"""Of the chunks in one batch of packed rows, unless a single one has more."""
+"""Bytes of the chunks in one batch of packed rows, unless a single one has more."""
 
 PACKED = (
     "cell INT, source INT, partition INT, sequence INT, newest BIGINT, chunk BINARY, "

@@ -64,7 +64,7 @@ MOST_HOT = 16
 """No more values than this are hot: each has cells of its own."""
 
 MOST_WEIGHED = 100
-"""The same where their shares are known: then they divide the cells that there are."""
+"""Hot values at most where their shares are known: then they divide the cells that there are."""
 
 HotValues = Mapping[str, Sequence[Any] | Mapping[Any, Mapping[str, float]]]
 """By column: values, or values with the share of each source's tuples that has them."""
@@ -119,7 +119,7 @@ class Placement:
 
     dimensions: tuple[Dimension, ...]
     replicas: Mapping[str, int]
-    """By alias: to how many cells a tuple goes, at most one of whose values is hot."""
+    """Cells by alias that a tuple goes to, at most one of whose values is hot."""
     reason: str | None = None
     hot_class: Mapping[str, Expression] = field(default_factory=dict)
     hot: tuple[HotGrid, ...] = ()
@@ -227,7 +227,7 @@ class _HotValue:
     name: str
     hash: int
     shares: Mapping[str, float] | None
-    """By source, what share of its tuples has the value; None if that is not known."""
+    """The share of each source's tuples that has the value; None if that is not known."""
 
 
 def _grids(

@@ -58,7 +58,7 @@ class _Grid:
 class _Route:
     keep: Filter | None
     hot_value: Evaluator | None
-    """What may be hot; None if the stream is not in that class."""
+    """The value that may be hot; None if the stream is not in that class."""
     grids: tuple[_Grid, ...]
 
 

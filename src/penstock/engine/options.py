@@ -34,16 +34,16 @@ class Options:
     feedback: Feedback | None = None
     overload: Overload = EXACT
     lateness: int | Mapping[str, int] | None = None
-    """In milliseconds, for all sources or by source."""
+    """Milliseconds that rows may be out of order, for all sources or by source."""
     join: Algorithm = "hash"
     limits: Limits | None = None
     adapt: str = "auto"
     execution: str = "auto"
     idle: int | None = None
-    """In milliseconds: how far a source may fall behind before the watermark goes on without it."""
+    """Milliseconds that a source may fall behind before the watermark goes on without it."""
     watermark_policy: WatermarkPolicy = "min"
     max_ahead: int | Mapping[str, int] | None = None
-    """In milliseconds, for all sources or by source: how far ahead of its arrival a row may be."""
+    """Milliseconds that a row may be ahead of its arrival, for all sources or by source."""
 
     @classmethod
     def of(

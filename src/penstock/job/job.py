@@ -89,7 +89,7 @@ class Job:
     hot: Mapping[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     """Values that are spread over cells of their own, by column."""
     lane: Lane = "dataframes"
-    """Who reads the sources: Penstock (``source``) or Spark (``dataframes``)."""
+    """The reader of the sources: Penstock (``source``) or Spark (``dataframes``)."""
     plan: str = "auto"
     adapt: str | None = None
     feedback: str | None = None
@@ -98,11 +98,11 @@ class Job:
     idle: int | None = None
     """Milliseconds of event time that a stream may fall behind the others; None: any time."""
     late: Sink | None = None
-    """Where late rows go, if anywhere."""
+    """The sink of late rows, if there is one."""
     rejected: Sink | None = None
-    """Where rows go that could not be read or have no event time, if anywhere."""
+    """The sink of rows that could not be read or have no event time, if there is one."""
     alerts: AlertRules | None = None
-    """Who is told of what goes wrong, if anybody is."""
+    """Rules of what is told to whom when something goes wrong, if there are any."""
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Settings of Spark, by full name. Like options, they may be secret, and are not printed."""
     file: Path | None = None

@@ -178,7 +178,7 @@ def _pushes(many: bool) -> list[dict[str, Any]]:
 _CHANGE = 3
 """Before this push, the plan is changed."""
 _MANY = 5_000
-"""So many distinct values of a window that are gone in the next push, and are swept away."""
+"""Distinct values of a window that are gone in the next push, so that they are swept away."""
 
 
 def _batch(name: str, seed: int, start: int, count: int, with_nulls: bool) -> Any:

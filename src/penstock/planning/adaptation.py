@@ -65,7 +65,7 @@ CLEARLY = math.log(1.1)
 MOST_TRUST = 1.0
 LEAST_TRUST = 1 / 64
 RIVALS = 4
-"""So many plans have credit; of more, those with the least lose it."""
+"""Plans that have credit, at most; of more, those with the least lose it."""
 SMALL = 4
 """Streams of a block of which all plans are compared."""
 
@@ -119,7 +119,7 @@ class Memory:
     """What the controller remembers from look to look."""
 
     at: float | None = None
-    """When it looked last."""
+    """Seconds of event time at the last look."""
     credit: Mapping[str, float] = field(default_factory=dict)
     """CPU seconds by rival, without probe orders."""
     gains: Mapping[str, float] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Memory:
     left: str | None = None
     """The plan before the last change of its own; None if that was not its own."""
     debt: float = 0.0
-    """What that change cost and has not earned back; below 0 if it has."""
+    """CPU seconds that the change cost and has not earned back; below 0 if it has."""
 
     def to_json(self) -> dict[str, Any]:
         return {

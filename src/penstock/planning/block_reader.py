@@ -53,7 +53,7 @@ class BlockReader:
         self.statistics = statistics
         self.assumptions = assumptions
         self.rows: dict[str, float] = {}
-        """Of each window, as far as they may be in results."""
+        """Rows of each window, as far as they may be in results."""
         self.keyed: set[frozenset[str]] = set()
         """The streams for which a key was assumed."""
         self.number = {alias: i for i, alias in enumerate(graph.aliases)}

@@ -59,7 +59,7 @@ class Statistics:
     pushes: float
     """Batches per second; 0 if their fixed cost is to be left out."""
     horizon: float
-    """For how many seconds an UNBOUNDED window has collected, where its size is not known."""
+    """Seconds for which an UNBOUNDED window has collected, where its size is not known."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ class TakenFiles:
 
     def __init__(self, files: Mapping[str, int] | None = None) -> None:
         self.files = dict(files or {})
-        """When each was last modified, in nanoseconds since 1970."""
+        """Nanoseconds since 1970 at which each was last modified."""
 
     def add(self, portion: Portion) -> None:
         self.files.update((name, changed) for name, _, changed in portion)

@@ -13,7 +13,7 @@ class InputFile(NamedTuple):
     size: int
     """Bytes."""
     changed: int
-    """When it was last modified, in nanoseconds since 1970."""
+    """Nanoseconds since 1970 at which it was last modified."""
 
     @property
     def place(self) -> tuple[int, str]:

@@ -96,11 +96,11 @@ class Batch:
     late: Mapping[str, int]
     """Rows that came behind the watermark and were dropped, by source."""
     state_bytes: int
-    """In the engines of all cells."""
+    """Bytes in the engines of all cells."""
     stored_bytes: int
-    """In Spark's state store."""
+    """Bytes in Spark's state store."""
     engine_seconds: float
-    """In the engines of all cells together; they work side by side."""
+    """Seconds in the engines of all cells together; they work side by side."""
     durations: Mapping[str, int] = field(default_factory=dict)
     """Milliseconds of Spark's phases, by Spark's names."""
     cells: tuple[CellBatch, ...] = ()
@@ -237,7 +237,7 @@ class Wave:
     action: WaveKind
     rows: int
     usual: float
-    """So many did in the last batches, at most; it fades."""
+    """Rows that did so in the last batches, at most; it fades."""
     asleep: int
     """Rows that are asleep after it."""
     by_streams: Mapping[str, int] = field(default_factory=dict)

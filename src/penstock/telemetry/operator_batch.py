@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 MOST_PLANS = 8
-"""So many plans are reported in one micro-batch: those that most cells run."""
+"""Plans that are reported in one micro-batch, at most: those that most cells run."""
 _COUNTS = ("rows", "bytes", "made", "probes", "matches", "asleep", "slept", "resumed", "avoided")
 
 
@@ -28,7 +28,7 @@ class OperatorBatch:
     rows: int = 0
     """Rows that it holds; a join that stores nothing has none."""
     bytes: int = 0
-    """What they take in memory."""
+    """Bytes that they take in memory."""
     made: int = 0
     """Rows that a window took in, and that a join made, in this micro-batch."""
     probes: int = 0
@@ -36,15 +36,15 @@ class OperatorBatch:
     asleep: int = 0
     """Rows that wait at its inputs, because no consumer wants them now."""
     slept: int = 0
-    """Those that fell asleep in this micro-batch."""
+    """Rows that fell asleep in this micro-batch."""
     resumed: int = 0
-    """And those that were woken."""
+    """Rows that were woken in this micro-batch."""
     avoided: int = 0
     """Partial results that rows asleep would have made."""
     completion: float = 1.0
-    """How much of a state is there after a change of plan: 1 is all of it."""
+    """The share of a state that is there after a change of plan: 1 is all of it."""
     allowance: float = 1.0
-    """How many of the probes with its rows are allowed under overload: 1 is all of them."""
+    """The share of the probes with its rows that are allowed under overload: 1 is all of them."""
     staleness: float = 0.0
     """The age in seconds of the oldest of its rows in results, where freshness is limited."""
 

@@ -43,7 +43,7 @@ class Seen:
 
     series: Mark = field(default_factory=Mark)
     changes: int = 0
-    """So many changes of marks it has got."""
+    """Changes of marks that it has got."""
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class RunModel:
         self._observed: dict[str, Any] | None = None
         """The last change of plan that was seen in a batch and not told as a decision."""
         self._end: float | None = None
-        """When the last micro-batch ended."""
+        """The end of the last micro-batch, in seconds since 1970."""
 
     # -- events ------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ class Wiring:
     same: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """Pairs of encoded columns of one leaf that must be equal."""
     _known: dict[tuple[frozenset[str], frozenset[str]], Linking] = field(default_factory=dict)
-    """What :meth:`between` has said: a change of plan asks again and again."""
+    """Answers of :meth:`between`: a change of plan asks again and again."""
 
     def between(self, left: frozenset[str], right: frozenset[str]) -> Linking:
         """What links ``left`` and ``right``."""

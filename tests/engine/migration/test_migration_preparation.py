@@ -20,7 +20,12 @@ OLD, NEW = "((A B) C)", "((A C) B)"
 @pytest.fixture(autouse=True)
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty rows are entered with each push."""
-    for name, rows in (("_AT_ONCE", 0), ("_PER_PUSH", 40), ("_PER_ROW", 0), ("_PER_MATCH", 0)):
+    for name, rows in (
+        ("_ROWS_AT_ONCE", 0),
+        ("_ROWS_PER_PUSH", 40),
+        ("_ROWS_PER_ROW", 0),
+        ("_ROWS_PER_MATCH", 0),
+    ):
         monkeypatch.setattr(preparation, name, rows)
 
 
@@ -84,9 +89,9 @@ def test_small_pushes_over_long_windows_are_not_held_up(
 ) -> None:
     """Also if no index is missing: what is needed and the new plan are steps of their own, and its
     tree is built operator by operator."""
-    monkeypatch.setattr(preparation, "_AT_ONCE", 1_000)
-    monkeypatch.setattr(preparation, "_BRIEF", 800)
-    monkeypatch.setattr(preparation, "_PER_PART", 10**6)
+    monkeypatch.setattr(preparation, "_ROWS_AT_ONCE", 1_000)
+    monkeypatch.setattr(preparation, "_BRIEF_INDEX_ROWS", 800)
+    monkeypatch.setattr(preparation, "_WORK_PER_PART", 10**6)
     run = Run(feedback="off")
     run.push(400)
     run.push(1)
@@ -108,7 +113,7 @@ def test_after_a_push_of_some_work_a_tree_is_built_in_one_go(
 ) -> None:
     """Four steps: to rest, to see what is needed, to build, to change. What is needed is seen in
     the call if pushes are not very small."""
-    monkeypatch.setattr(preparation, "_PER_PART", 10)
+    monkeypatch.setattr(preparation, "_WORK_PER_PART", 10)
     run = Run(feedback="off")
     run.push(400)
     run.push(rows)
@@ -240,14 +245,14 @@ def _pushes_until_new(run: Run) -> int:
 
 def test_a_plan_that_makes_many_matches_is_left_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     by_rows = _pushes_until_new(Run(feedback="off"))
-    monkeypatch.setattr(preparation, "_PER_MATCH", 1)
+    monkeypatch.setattr(preparation, "_ROWS_PER_MATCH", 1)
     assert _pushes_until_new(Run(feedback="off")) < by_rows
 
 
 def test_indexes_that_no_cache_holds_are_filled_more_slowly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(preparation, "_PER_PUSH", 100)
+    monkeypatch.setattr(preparation, "_ROWS_PER_PUSH", 100)
     in_cache = _pushes_until_new(Run(feedback="off"))
-    monkeypatch.setattr(preparation, "_LARGE", 10)
+    monkeypatch.setattr(preparation, "_UNCACHED_ROWS", 10)
     assert _pushes_until_new(Run(feedback="off")) > in_cache

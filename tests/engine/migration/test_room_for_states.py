@@ -175,9 +175,9 @@ def test_what_was_hidden_before_a_change(seed: int, lateness: int, plans: list[s
     """Windows of 100, out of order by up to ``lateness`` now and then; rows are hidden at once."""
     chance = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(join_tree, "_WORTH_HIDING", 1)
-        patch.setattr(preparation, "_AT_ONCE", 0)
-        patch.setattr(preparation, "_PER_PART", 1)
+        patch.setattr(join_tree, "_ROWS_WORTH_HIDING", 1)
+        patch.setattr(preparation, "_ROWS_AT_ONCE", 0)
+        patch.setattr(preparation, "_WORK_PER_PART", 1)
         engine, other = (engine_for("(A B C D)", 100, lateness) for _ in range(2))
         clock = 0
         for plan in plans:
@@ -201,7 +201,12 @@ def test_what_was_hidden_before_a_change(seed: int, lateness: int, plans: list[s
 def test_an_index_of_a_carried_state_that_is_filled_beside_pushes_gets_their_rows() -> None:
     """Nothing else moves meanwhile: that it is whole now has to be noticed."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, rows in (("_AT_ONCE", 0), ("_PER_PUSH", 300), ("_PER_ROW", 0), ("_PER_MATCH", 0)):
+        for name, rows in (
+            ("_ROWS_AT_ONCE", 0),
+            ("_ROWS_PER_PUSH", 300),
+            ("_ROWS_PER_ROW", 0),
+            ("_ROWS_PER_MATCH", 0),
+        ):
             patch.setattr(preparation, name, rows)
         engine, other = (engine_for("(((A C) B) D)", 2_000) for _ in range(2))
         push = pushing_to(engine, other, seed=3, domain=1_500, usual=20)

@@ -139,7 +139,7 @@ def policy(seed: int, name: Any) -> Overload:
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards and productivities are looked at again after a few rows; debts are paid in parts, as
     of the time when they were made."""
-    monkeypatch.setattr(earlier_heads, "_FEW", 0)
+    monkeypatch.setattr(earlier_heads, "_WALKED_ROWS", 0)
     for name, rows in (("_FIRST", 4), ("_INTERVAL", 3), ("_SAMPLE", 4), ("_LONGEST", 1)):
         monkeypatch.setattr(feedback_policy, name, rows)
     monkeypatch.setattr(overload_control, "_FIRST_LOOK", 4)

@@ -45,7 +45,7 @@ def pairs(found: Int64s) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_same_rows_are_found(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(earlier_heads, "_FEW", 0)
+    monkeypatch.setattr(earlier_heads, "_WALKED_ROWS", 0)
     chance = np.random.default_rng(seed)
     rows, index = grown(chance, 400, wide=seed % 4 == 0)
     asked = chance.integers(0, 12, 50)

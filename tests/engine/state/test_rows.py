@@ -79,9 +79,9 @@ def test_old_heads_are_never_taken_for_new_rows(
     """A ring that turns many times without growing; most buckets rest for several turns. They are
     swept at once, in time beside the rows, or in part."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_module, "_AT_ONCE", sweeping[0])
-        patch.setattr(rows_module, "_PER_ROW", sweeping[1])
-        patch.setattr(rows_module, "_LOT", 3)
+        patch.setattr(rows_module, "_BUCKETS_AT_ONCE", sweeping[0])
+        patch.setattr(rows_module, "_BUCKETS_PER_ROW", sweeping[1])
+        patch.setattr(rows_module, "_ROWS_BETWEEN_SWEEPS", 3)
         _turn(alive, sizes, start, factor)
 
 

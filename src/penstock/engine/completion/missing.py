@@ -74,19 +74,21 @@ from penstock.values.wiring import KeyColumn, Wiring
 Int64s = NDArray[np.int64]
 Way = list[tuple[int, JoinStep]]
 
-_AT_ONCE = 1 << 13
+_MOST_ROWS_AT_ONCE = 1 << 13
 """Rows that are completed at a time, at most."""
 LEAN = 4.0
 """With fewer combinations per row, to make them all costs about what asking first does in a
 window."""
-_FEW = 1024
-"""So few open rows are not worth looking for."""
-_SAMPLE = 64
-_LARGE = 1 << 18
-_DEARER = 4
-"""With so many rows, which no cache holds, each costs so much more."""
-_LEAST = 1e-3
-"""A smaller share of a state says nothing about the rest."""
+_FEWEST_OPEN_ROWS = 1024
+"""Open rows that are too few to be worth looking for."""
+_SAMPLE_ROWS = 64
+"""Rows of a state that are looked at to guess how many partners its rows have."""
+_UNCACHED_ROWS = 1 << 18
+"""Rows of a state from which on no cache holds it."""
+_UNCACHED_COST = 4
+"""Times more that a row costs there."""
+_LEAST_SHARE = 1e-3
+"""The share of a state below which it says nothing about the rest."""
 
 
 class Missing:
@@ -104,7 +106,7 @@ class Missing:
         self.completed = 0
         """Combinations made since the transition."""
         self.above: Consumer | None = None
-        """Who has to know of them."""
+        """The consumer that has to know of them."""
         self._leaves = {alias: leaves[alias] for alias in state.streams}
         self._sources = inputs
         # From the change on, where windows ended then, and the rows of the inputs.
@@ -208,7 +210,11 @@ class Missing:
         """
         if any(each.input.missing is not None for each in self._inputs):
             return 0
-        price = _DEARER if max(len(each.input.rows) for each in self._inputs) > _LARGE else 1
+        price = (
+            _UNCACHED_COST
+            if max(len(each.input.rows) for each in self._inputs) > _UNCACHED_ROWS
+            else 1
+        )
         if price > 1 and not self._has_rested:
             self._has_rested = True
             return 0
@@ -216,17 +222,17 @@ class Missing:
             return 0
         if self._beside is None:
             least = min(self._inputs, key=lambda each: each.left)
-            if least.left < _FEW:
+            if least.left < _FEWEST_OPEN_ROWS:
                 return 0
             self._beside = self._inputs.index(least)
         before = self.completed
-        lot = _SAMPLE
+        lot = _SAMPLE_ROWS
         if self._per_row is not None:
-            lot = max(_SAMPLE, int(most / price / (1 + self._per_row)))
+            lot = max(_SAMPLE_ROWS, int(most / price / (1 + self._per_row)))
         rows = self._inputs[self._beside].next_open(lot)
         self._make(self._beside, rows)
         made = self.completed - before
-        if len(rows) >= _SAMPLE // 2:
+        if len(rows) >= _SAMPLE_ROWS // 2:
             self._per_row = made / len(rows)
         return price * (lot + made)
 
@@ -243,8 +249,8 @@ class Missing:
             if self._are_contemporaries and all(step.hashed for _, step in way)
             else self._joined_and_dated
         )
-        for first in range(0, len(rows), _AT_ONCE):
-            ids, _ = start.input.resolve_whole(rows[first : first + _AT_ONCE])
+        for first in range(0, len(rows), _MOST_ROWS_AT_ONCE):
+            ids, _ = start.input.resolve_whole(rows[first : first + _MOST_ROWS_AT_ONCE])
             made = join(ids, way)
             if made is not None and len(made):
                 self._enter(made)
@@ -312,7 +318,7 @@ class Missing:
         old = 1.0 - min(self.completion, 1.0)
         for bound in self._bounds:
             old *= bound.share_before
-        return max(1.0 - old, _LEAST)
+        return max(1.0 - old, _LEAST_SHARE)
 
     @property
     def is_over(self) -> bool:

@@ -47,15 +47,15 @@ if TYPE_CHECKING:
 SHARE = 0.01
 """Looks may cost this share of the CPU."""
 SAVED = 8.0
-"""So many looks can be saved up."""
+"""Looks that can be saved up, at most."""
 AT_REST = 4.0
 """While nothing changes, looks are so many times rarer than the budget allows."""
 AT_ONCE = 1 / 64
-"""And when something does, so much closer, as long as the budget lasts."""
+"""The share of the usual wait between looks when something changes, as long as the budget lasts."""
 PATIENCE = 4.0
 """Times longer after each look in a row that changed nothing."""
 FOLLOW_UP = 8.0
-"""What a change has earned is seen to after so many times the work of a look: it is part of it."""
+"""Looks whose work passes before it is seen what a change has earned: that is part of its cost."""
 LEAST_ROWS = 1024
 """No look before so many rows."""
 GLANCE_ROWS = 1 << 14
@@ -135,7 +135,7 @@ class Controller:
         self.migrations = 0
         self._watch = StepWatch()
         self._rows = 0
-        """Since the last glance."""
+        """Rows since the last glance."""
         self._pushes = 0
         self._work = 0.0
         """CPU seconds since the last look, as counted."""
@@ -144,17 +144,17 @@ class Controller:
         self._urgent = True
         """Whether there is something to look at."""
         self._wait = AT_ONCE
-        """For how long that may wait."""
+        """The share of the usual wait after which to look at it."""
         self._follow_up = math.inf
-        """When to see what the last change has earned: a window later."""
+        """Seconds of event time at which to see what the last change has earned: a window later."""
         self._repaid = math.inf
-        """When to see whether a better plan has come to repay the change to it."""
+        """Seconds of event time at which to see whether a better plan repays the change by now."""
         self._last: tuple[float, int] | None = None
-        """When the last look was, and how many pushes there had been."""
+        """Seconds of event time, and pushes, at the last look."""
         self._memory: Memory | None = None
         self._statistics: Statistics | None = None
         self._costs: UnitCosts | None = None
-        """What operations cost on this machine, as measured before the first look."""
+        """CPU seconds of operations on this machine, as measured before the first look."""
         self._window = 0.0
         """The longest, in seconds, at the last look."""
 

@@ -53,7 +53,7 @@ class Eddy:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.changes = 0
-        """How often a route was changed."""
+        """Changes of routes so far."""
         self._rows = 0
         self._next = _FIRST
         self._patience = 1

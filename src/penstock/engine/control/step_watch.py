@@ -20,11 +20,11 @@ from penstock.engine.join.join_step import JoinStep
 from penstock.engine.tree.join_tree import JoinTree
 
 CHANGED = 1.5
-"""So many times more or fewer matches than before are news."""
+"""Times more or fewer matches than before that are news."""
 FEW = 50.0
 """Matches that are added to both: what rests on fewer is no news."""
 CLUSTERED = 0.1
-"""What a match in a later step of a probe order counts: those that share a tuple come together."""
+"""The weight of a match in a later step of a probe order: matches of one tuple come together."""
 PROBE = 10e-9
 MATCH = 30e-9
 ROW = 80e-9

@@ -29,7 +29,7 @@ SAMPLE = 1 << 13
 RECENT = 16
 """The last one in so many rows of a window is recent."""
 LEAST_RECENT = 1 << 11
-"""If these are enough for a sample."""
+"""Recent rows that are enough for a sample."""
 
 
 class _Counted:

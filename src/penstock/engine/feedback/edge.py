@@ -67,11 +67,11 @@ class Edge:
         self.children = list(children)
         self.producer: JoinOperator | None = None
         self.input: Input = source
-        """What the consumer probes: the source, or what has been admitted of a leaf."""
+        """The input that the consumer probes: the source, or what has been admitted of a leaf."""
         self.users: list[User] = []
         self.guards: list[Guard] = []
         self.delta: Composites | None = None
-        """What was let in by the push at hand."""
+        """Rows that were let in by the push at hand."""
         self.old_head = 0
         """The head of the input before it."""
         self._counts = counts

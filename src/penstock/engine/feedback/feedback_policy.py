@@ -54,7 +54,7 @@ _INTERVAL = 16384
 _SAMPLE = 1024
 _LONGEST = 8
 _FARTHEST = 32.0
-"""How far ahead the state of full windows is guessed, in times what they hold."""
+"""Times what windows hold that the state of full windows is guessed ahead, at most."""
 
 
 @dataclass(slots=True)

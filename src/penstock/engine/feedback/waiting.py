@@ -38,7 +38,7 @@ class Waiting(CompositeState):
         self._index: HashIndex | None = self.index_on(keys) if keys else None
         self._ratio = 1.0
         self._log: list[Int64s] = []
-        """What was claimed since the last commit."""
+        """Rows that were claimed since the last commit."""
 
     def open(self) -> None:
         """From now on, somebody may wait: nothing has to be done for that."""

@@ -49,9 +49,9 @@ class WaitingInWindow:
         """That of the guard, 0 while nobody can wait at it."""
         self.index: HashIndex | None = None
         self._log: list[Int64s] = []
-        """Who was woken since the last commit."""
+        """Rows that were woken since the last commit."""
         self._handed_over: list[tuple[CompositeState, int, int]] = []
-        """The same, as rows of those who were let in."""
+        """The same rows by their numbers among those that were let in."""
 
     @property
     def nbytes(self) -> int:

@@ -44,7 +44,7 @@ _CANDIDATES = 1 << 16
 _FIRST = 1024
 """Composites that probe at once before it is known how many partners they find."""
 _GUESS = 4
-"""For how many partners there is room then: if there are more, the probe is made twice."""
+"""Partners for which there is room then: if there are more, the probe is made twice."""
 
 
 class JoinStep:

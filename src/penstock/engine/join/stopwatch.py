@@ -26,7 +26,7 @@ class Stopwatch:
         """Of the push at hand, and of those before it that nobody has asked for yet: operators,
         and what each took, in units of so many seconds."""
         self._committed = 0
-        """So many of them are of pushes that are done."""
+        """Laps that are of pushes that are done."""
         self._before = 0.0
 
     @property

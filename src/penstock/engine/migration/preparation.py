@@ -38,24 +38,25 @@ from penstock.values.wiring import KeyColumn, Wiring
 Keys = tuple[KeyColumn, ...]
 Need = tuple[Input, Keys]
 
-_AT_ONCE = 1 << 13
+_ROWS_AT_ONCE = 1 << 13
 """Rows that are entered without further ado."""
-_FEW = 64
+_SMALL_PUSH_ROWS = 64
 """A push of fewer rows takes no longer than to work out what is needed."""
-_BRIEF = 1 << 13
-"""And one of fewer rows than that no longer than to make a tree."""
-_MANY = 64
-"""Where windows hold as many rows as so many pushes have, nothing at all need be done at once."""
-_PER_PART = 1024
+_BRIEF_INDEX_ROWS = 1 << 13
+"""Rows below which an index takes no longer to fill than a tree to make."""
+_PUSHES_IN_A_LONG_WINDOW = 64
+"""Pushes whose rows windows hold at least, where nothing at all need be done at once."""
+_WORK_PER_PART = 1024
 """Rows and matches of a push that takes as long as to build a part of a tree."""
-_PER_PUSH = 1 << 13
-_PER_ROW = 8
-_PER_MATCH = 2
+_ROWS_PER_PUSH = 1 << 13
+_ROWS_PER_ROW = 8
+_ROWS_PER_MATCH = 2
 """Rows that are entered per push, per row of it and per match that it made: at most about half of
 what a push costs."""
-_LARGE = 1 << 18
-_DEARER = 4
-"""In an index over so many rows, which no cache holds, an entry costs so much more."""
+_UNCACHED_ROWS = 1 << 18
+"""Rows of an index from which on no cache holds it."""
+_UNCACHED_COST = 4
+"""Times more that an entry costs there."""
 
 
 class Preparation:
@@ -102,15 +103,17 @@ class Preparation:
             before, self._matches = self._matches, self._count_matches()
             matches = max(0, self._matches - before)
             if self._is_filled:
-                self._build(1 + (rows + matches) // _PER_PART)
+                self._build(1 + (rows + matches) // _WORK_PER_PART)
             else:
-                self._fill(self._needs, _PER_PUSH + _PER_ROW * rows + _PER_MATCH * matches)
+                self._fill(
+                    self._needs, _ROWS_PER_PUSH + _ROWS_PER_ROW * rows + _ROWS_PER_MATCH * matches
+                )
 
     def _fill(self, needs: Sequence[Need], most: int) -> None:
         for each, keys in needs:
             unfilled = each.unfilled(keys)
             if unfilled and most:
-                price = _DEARER if len(each.rows) > _LARGE else 1
+                price = _UNCACHED_COST if len(each.rows) > _UNCACHED_ROWS else 1
                 left = each.fill_index(keys, -(-most // price))
                 most = max(0, most - price * (unfilled - left)) if left == 0 else 0
 
@@ -175,13 +178,15 @@ def prepare(
         return list(needs.values())
 
     held = sum(len(leaf.rows) for tree in trees for leaf in tree.leaves.values())
-    is_long = held > _AT_ONCE
-    brief = held // _MANY
-    in_steps = roots if is_long and latest < max(_BRIEF, brief) and strategy == "jisc" else None
-    if is_long and latest < max(_FEW, brief):
+    is_long = held > _ROWS_AT_ONCE
+    brief = held // _PUSHES_IN_A_LONG_WINDOW
+    in_steps = (
+        roots if is_long and latest < max(_BRIEF_INDEX_ROWS, brief) and strategy == "jisc" else None
+    )
+    if is_long and latest < max(_SMALL_PUSH_ROWS, brief):
         return Preparation(strategy, find, trees, in_steps)
     needs = find()
-    if in_steps is None and sum(each.unfilled(keys) for each, keys in needs) <= _AT_ONCE:
+    if in_steps is None and sum(each.unfilled(keys) for each, keys in needs) <= _ROWS_AT_ONCE:
         return None
     preparation = Preparation(strategy, lambda: needs, trees, in_steps)
     preparation.begin()

@@ -52,7 +52,7 @@ class ExactSum:
         self.type = type if counts_only else summed_type(type)
         self.kind: Kind = _kind(self.type, counts_only)
         self.words = self._words()
-        """How many rows an entry needs for its value."""
+        """Rows of an entry that its value needs."""
         self._first_row = 0
         self._mask_row = MASK
         self._bit = 0

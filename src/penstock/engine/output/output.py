@@ -39,7 +39,7 @@ class Output(Protocol):
     keeps: bool
     """Whether it keeps results, or what is made of them, beyond the push."""
     plainly: PlainAnswer | None
-    """What makes the answer of a push out of its results alone, if that is simple."""
+    """The maker of the answer of a push out of its results alone, if that is simple."""
 
     def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
         """The rows that leave, given the new results of each block.

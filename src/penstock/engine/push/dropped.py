@@ -22,4 +22,4 @@ class Dropped:
     rows: pa.Table
     """With all columns that were pushed."""
     watermark: int | None = None
-    """In ticks of the query's time unit; what a late row was too late for."""
+    """The watermark that a late row was too late for, in ticks of the query's time unit."""

@@ -52,7 +52,7 @@ class Batches:
     null_time: dict[str, int]
     seen: dict[str, int]
     places: int
-    """How many places of the arrival line were used."""
+    """Places of the arrival line that were used."""
     oldest_late: dict[str, int] = field(default_factory=dict)
     """The oldest of the late event times, by source, in ticks."""
     dropped: list[Dropped] = field(default_factory=list)

@@ -40,7 +40,7 @@ class Lateness:
     """The rule by which an engine moves its watermark. Times are in ticks."""
 
     delays: Mapping[str, int]
-    """By source; one that is not here is never late."""
+    """Ticks by source; a source that is not here is never late."""
     sources: tuple[str, ...]
     """All sources with an event time."""
     is_declared: bool = False

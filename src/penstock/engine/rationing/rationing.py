@@ -46,7 +46,7 @@ class Tally:
     skipped: dict[StreamSet, int] = field(default_factory=dict)
     """Rows of each input that did not probe."""
     strata: list[tuple[StreamSet, StreamSet, Stratum]] = field(default_factory=list)
-    """What a random part of the rows of an input found, with its join."""
+    """Findings of a random part of the rows of an input, with its join."""
 
 
 class Rationing:

@@ -28,13 +28,16 @@ from penstock.values.wiring import KeyColumn
 
 Int64s = NDArray[np.int64]
 
-_MANY = 1 << 14
-_FEW = 1 << 10
-"""A state that is being completed has room for so many rows, at least: more will come soon, and
-whenever it moves, the push that is one call has to be written down anew."""
-_SAMPLE = 1 << 10
-_MOSTLY = 0.4
-"""Less than a third alive is packed; a sample is some hundredths off."""
+_PIECE_ROWS = 1 << 14
+"""Rows that are dated at a time: their dates stay in the cache."""
+_FEWEST_ROWS_TO_COMPLETE = 1 << 10
+"""Rows that a state has room for while it is being completed, at least: more will come soon, and
+whenever it moves, the compiled push has to be written down anew."""
+_SAMPLE_ROWS = 1 << 10
+"""Rows of a large state that are looked at before all of them are."""
+_MOSTLY_ALIVE = 0.4
+"""The share of a sample alive from which on nothing is packed: less than a third alive is, and a
+sample is some hundredths off."""
 
 
 class CompositeState(IndexedRows):
@@ -43,7 +46,7 @@ class CompositeState(IndexedRows):
     def __init__(self, streams: StreamSet, leaves: Mapping[str, LeafWindow]) -> None:
         self.streams = streams
         self.missing: Incomplete | None = None
-        """What is not there since a change of plan."""
+        """Combinations that are not there since a change of plan."""
         super().__init__(Rows(dated=False))
         self._leaves = {alias: leaf for alias, leaf in leaves.items() if alias in streams}
         self.id_columns = {alias: self.rows.add_column(np.int64) for alias in self._leaves}
@@ -85,13 +88,13 @@ class CompositeState(IndexedRows):
         empty, and not in use yet."""
         self.rows.spare = spare
         # Half of the rows of a full state are dead as a rule; and samples are not exact.
-        room = max(int(2.5 * expected), _MANY)
-        yield from clear_in_pieces(self.rows.lay_out(room, 4 * _FEW))
+        room = max(int(2.5 * expected), _PIECE_ROWS)
+        yield from clear_in_pieces(self.rows.lay_out(room, 4 * _FEWEST_ROWS_TO_COMPLETE))
 
     def _grow(self, count: int) -> None:
         """Make room for ``count`` more rows, and those that may follow."""
         if self.missing is not None:
-            count = max(count, _FEW)
+            count = max(count, _FEWEST_ROWS_TO_COMPLETE)
         needed = len(self.rows) + count
         # While both windows fill, their combinations become more with the square of the time; and
         # half of the rows of a full state are dead as a rule.
@@ -99,7 +102,7 @@ class CompositeState(IndexedRows):
         leap = LEAP
         if self.missing is not None:
             # Two steps: a small one, in the first push, and one that need not move many rows.
-            leap = LEAP // 2 if needed < _MANY else 2 * LEAP
+            leap = LEAP // 2 if needed < _PIECE_ROWS else 2 * LEAP
         self.rows.reserve(count, int(2 * needed / share), leap)
 
     def resolve(self, rows: Int64s) -> dict[str, Int64s]:
@@ -164,19 +167,19 @@ class CompositeState(IndexedRows):
         than to look at them."""
         rows = self.rows
         yield np.empty(0, np.int64)
-        for start in range(rows.tail, rows.head, _MANY):
-            piece = np.arange(start, min(start + _MANY, rows.head), dtype=np.int64)
+        for start in range(rows.tail, rows.head, _PIECE_ROWS):
+            piece = np.arange(start, min(start + _PIECE_ROWS, rows.head), dtype=np.int64)
             yield piece[self._are_wanted(piece, before, lull)]
 
     def _are_mostly_wanted(self, before: int, lull: Lull | None) -> bool:
         """Whether a sample says that so many rows are alive that packing is out of the question:
         to look at a million takes as long as many a push."""
         rows = self.rows
-        if len(rows) < _MANY:
+        if len(rows) < _PIECE_ROWS:
             return False
-        sample = np.arange(rows.tail, rows.head, len(rows) // _SAMPLE, dtype=np.int64)
+        sample = np.arange(rows.tail, rows.head, len(rows) // _SAMPLE_ROWS, dtype=np.int64)
         share = float(np.mean(self._are_wanted(sample, before, lull)))
-        if share < _MOSTLY:
+        if share < _MOSTLY_ALIVE:
             return False
         rows.note_alive(int(share * len(rows)))
         return True

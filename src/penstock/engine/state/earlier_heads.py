@@ -23,13 +23,13 @@ from penstock.engine.state.rows import Rows
 from penstock.kernels import index as index_kernels
 from penstock.kernels import ring
 
-_FEW = 1024
+_WALKED_ROWS = 1024
 """Rows that are walked over sooner than run over."""
 
 
 def index_before(rows: Rows, index: HashIndex, bound: int) -> HashIndex:
     """An index that leads to the rows before ``bound`` with little else on the way."""
-    few = max(_FEW, (bound - rows.low) // 2, (bound - rows.tail) // 16)
+    few = max(_WALKED_ROWS, (bound - rows.low) // 2, (bound - rows.tail) // 16)
     if index.stop - bound <= few:
         return index
     earlier = index.earlier

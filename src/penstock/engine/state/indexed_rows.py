@@ -28,7 +28,7 @@ class IndexedRows(ABC):
         self._indexes: dict[Keys, HashIndex] = {}
         self._users: dict[Keys, int] = {}
         self.became_whole = 0
-        """How often an index has got the last row that it lacked."""
+        """Times that an index has got the last row that it lacked."""
 
     @abstractmethod
     def _entries(self, keys: Keys, rows: Int64s) -> tuple[Int64s, Int64s | None]:

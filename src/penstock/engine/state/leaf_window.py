@@ -83,7 +83,7 @@ class LeafWindow(IndexedRows):
         self._key_expressions = wiring.keys[stream.alias]
         self._filter = conjunction([p.expression for p in wiring.filters[stream.alias]])
         self.lifespan = lifespan_of(stream, self.rows, ticks_per_millisecond)
-        """When its tuples die."""
+        """The rule by which its tuples die."""
         self.span = self.lifespan.span
         """Time that a tuple lives, at least: ticks, or on the arrival line places."""
         kept = list(dict.fromkeys([*payload, *self.lifespan.reads]))

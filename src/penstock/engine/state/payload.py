@@ -100,7 +100,7 @@ class Payload:
         self.in_rings = {n: c for n, c in self.columns.items() if isinstance(c, RingColumn)}
         """The columns of fixed width."""
         self.flagged: list[str] = [n for n, c in self.in_rings.items() if c.flags is not None]
-        """Those that have had a NULL, in the order in which that was seen."""
+        """Columns that have had a NULL, in the order in which that was seen."""
 
     def make_flags(self, name: str) -> None:
         """Column ``name`` may have NULLs from now on."""

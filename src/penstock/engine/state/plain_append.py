@@ -38,12 +38,12 @@ class PlainAppend:
         self._span = -1 if span is None else span
         self._generation = -1
         self._whole = 0
-        """How many indexes lack no row. They remain whole, so their number tells which."""
+        """Indexes that lack no row. They remain whole, so their number tells which."""
         self.filled: list[HashIndex] = []
-        """Those, in the order of :attr:`code`."""
+        """Indexes that lack no row, in the order of :attr:`code`."""
         self._code = np.empty(0, np.int64)
         self.address = 0
-        """Where :attr:`code` lies."""
+        """The address of :attr:`code`."""
 
     @property
     def code(self) -> Int64s:

@@ -30,16 +30,18 @@ Follower = Callable[[Int64s, int], None]
 BIRTH = 0
 DEATH = 1
 SMALLEST = 64
+"""Rows of the smallest ring: less than a page for each column."""
 LEAP = 32
-"""A ring grows to at most so many times what is needed."""
-_SMALL = 1024
-"""A ring of fewer rows is copied in microseconds."""
-_AT_ONCE = 1 << 18
+"""Times what is needed that a ring grows to, at most."""
+_SMALL_ROWS = 1024
+"""Rows below which a ring is copied in microseconds, and need not grow ahead."""
+_BUCKETS_AT_ONCE = 1 << 18
 """Buckets that are swept in a tenth of a millisecond, which is less than many pieces of it take."""
-_LOT = 1 << 10
-_PER_ROW = 4
-"""If there are more, half a turn later some are swept whenever a lot of rows has come, so many per
-row: all of them in a quarter of a turn."""
+_ROWS_BETWEEN_SWEEPS = 1 << 10
+"""Rows after which some more buckets are swept, if there are more than that."""
+_BUCKETS_PER_ROW = 4
+"""Buckets that are swept for each of these rows: half a turn after the last sweep they begin, and
+all are swept in a quarter of a turn."""
 _GENERATIONS = itertools.count()
 
 
@@ -64,21 +66,21 @@ class Rows:
         self.columns: list[NDArray[Any]] = []
         self.indexes: list[HashIndex] = []
         self.followers: list[Follower] = []
-        """Who has to know when rows get new numbers."""
+        """Functions that are called when rows get new numbers."""
         self.spare: SpareMemory | None = None
-        """Where memory comes from, if it is filled bit by bit and need not be new."""
+        """The memory to use, if the ring is filled bit by bit and it need not be new."""
         self.is_torn = False
         """Whether rows got new numbers that not every follower could make its own: there was no
         memory. Rows and indexes are all right."""
         self._alive_at_check = 0
         self._expected = 0
-        """For how many rows the ring was made, until the first of them expires."""
+        """Rows that the ring was made for, until the first of them expires."""
         self._swept = 0
         """The head when the heads of expired rows were last cleared from all indexes."""
         self._sweeping: tuple[int, int] | None = None
         """While that is done bit by bit: the head when it began, and the next bucket."""
         self._next_sweep = 2 * SMALLEST
-        """When the head is there, some more is done."""
+        """The head at which some more is swept."""
         if dated:
             self.add_column(np.int64)
             self.add_column(np.int64)
@@ -158,7 +160,7 @@ class Rows:
             if needed > LARGEST:
                 raise PenstockError(f"a window or state would hold {needed:,} rows; 2^30 can be")
             wanted = needed
-            if needed >= _SMALL:
+            if needed >= _SMALL_ROWS:
                 wanted = min(max(needed, min(expected, leap * needed)), LARGEST)
             capacity = 1 << (wanted - 1).bit_length()
             self._resize(self._as_spared(capacity))
@@ -193,18 +195,21 @@ class Rows:
     def _note_swept(self, head: int) -> None:
         """All heads of rows that had expired when ``head`` was the head are clear."""
         self._swept, self._sweeping = head, None
-        wait = self.capacity >> 1 if self.capacity > _AT_ONCE else 2 * self.capacity
+        wait = self.capacity >> 1 if self.capacity > _BUCKETS_AT_ONCE else 2 * self.capacity
         self._next_sweep = head + wait
 
     def _sweep_beside(self) -> None:
         """Clear the heads of expired rows from some more buckets: to do so with all at once takes
         as long as several pushes."""
         began, start = self._sweeping or (self.head, 0)
-        stop = min(start + _PER_ROW * (_LOT + self.head - self._next_sweep), self.capacity)
+        stop = min(
+            start + _BUCKETS_PER_ROW * (_ROWS_BETWEEN_SWEEPS + self.head - self._next_sweep),
+            self.capacity,
+        )
         for index in self.indexes:
             index.sweep(self.mask, self.tail, self.head - 1, start, stop)
         if stop < self.capacity:
-            self._sweeping, self._next_sweep = (began, stop), self.head + _LOT
+            self._sweeping, self._next_sweep = (began, stop), self.head + _ROWS_BETWEEN_SWEEPS
         else:
             self._note_swept(began)
 

@@ -23,7 +23,8 @@ Int64s = NDArray[np.int64]
 Sample = tuple[Mapping[str, Int64s], float]
 """Combinations, and how many each of them stands for."""
 
-_ROWS = 512
+_SAMPLE_ROWS = 512
+"""Rows of an input that go through its probe order to guess how many come out."""
 
 
 def expected_rows(edge: Edge) -> int:
@@ -58,7 +59,7 @@ def _sample_of_join(edge: Edge) -> Sample | None:
 
 def _sample_of_rows(edge: Edge) -> Sample:
     rows = edge.source.rows
-    picked = np.linspace(rows.tail, rows.head, min(_ROWS, len(rows)), False).astype(np.int64)
+    picked = np.linspace(rows.tail, rows.head, min(_SAMPLE_ROWS, len(rows)), False).astype(np.int64)
     scale = len(rows) / max(1, len(picked))
     flags = edge.source.chosen(picked) if isinstance(edge.source, LeafWindow) else None
     ids, _ = edge.source.resolve_whole(picked if flags is None else picked[flags])

@@ -40,10 +40,12 @@ from penstock.values.wiring import Wiring
 
 Int64s = NDArray[np.int64]
 
-_WORTH_HIDING = 1024
-_WORTH_COMPLETING = 1024
-_PER_ROW = 2
-"""Old rows and combinations that are completed beside pushes, at least, and for each row pushed."""
+_ROWS_WORTH_HIDING = 1024
+"""Rows that have come since dead rows were last hidden, at least: hiding is a walk."""
+_ROWS_WORTH_COMPLETING = 1024
+"""Old rows and combinations that are completed beside a push, at least: fewer wait for the next."""
+_COMPLETED_PER_ROW = 2
+"""Old rows and combinations that are completed for each row pushed: about half its work."""
 
 Marks = tuple[list[int], list[int], int, list[Any]]
 
@@ -117,15 +119,15 @@ class JoinTree:
         self.leaves = {alias: leaves[alias] for alias in leaves if alias in root.streams}
         self.wiring = wiring
         self._counts: list[int] = []
-        """What operators and steps count, in one list: a failed push puts it back in one go."""
+        """Counts of operators and steps, in one list: a failed push puts it back in one go."""
         self._nothing = none_of(sorted(root.streams))
         self._unhidden = 0
         self._hidden = START
-        """What died before this instant is hidden from probes; later pushes go on from there."""
+        """The instant before which dead rows are hidden from probes; pushes go on from there."""
         self._expired = START
-        """What died before this instant is gone."""
+        """The instant before which dead rows are gone."""
         self._worth_hiding = min([leaf.span for leaf in leaves.values()], default=0) >> 5
-        """What dies in less time than that may be seen."""
+        """Ticks that have to pass before hiding is worth a walk."""
         self.messages: list[Message] = []
         self.stopwatch = Stopwatch()
         self._inputs: list[Edge] = []
@@ -136,24 +138,24 @@ class JoinTree:
         self.states: list[CompositeState] = []
         self._top: JoinOperator | None = None
         self.missing: list[Missing] = []
-        """What states lack since a change of plan."""
+        """States that lack combinations since a change of plan."""
         self._askers: list[tuple[str, JoinStep]] | None = []
-        """Whose new rows ask for what is missing; None if others do, too."""
+        """Streams whose new rows alone probe incomplete states, and how; None if others do."""
         self.spare = SpareMemory() if spare is None else spare
-        """For what is missing."""
+        """Memory for what is missing."""
         self._has_given_up = False
         self._allowed = 0
-        """What may be completed beside the next push."""
+        """Rows and combinations that may be completed beside the next push."""
         self._bounds: dict[str, Bookmark] = {}
-        """Where windows ended at the change, while something is missing."""
+        """The ends of windows at the change of plan, while something is missing."""
         self._memory: dict[int, Bytes] = {}
-        """For the bits of what states are to be completed with, by the edge that it comes from."""
+        """Memory for a bit per row that states are completed with, by the edge it comes from."""
         self._policy: FeedbackPolicy | None = None
         self._kept: list[CompositeState] = []
         self._guarded: list[Edge] = []
         self._compiled: CompiledPush | None = None
         self.rationing: Rationing | None = None
-        """Who may probe, if not everybody."""
+        """The budget of probes of each input, if there is one."""
         self._let_in = 0
         """Rows that came into inputs with the push at hand."""
         self._is_in_steps = in_steps
@@ -528,7 +530,7 @@ class JoinTree:
                 state.rows.low = state.rows.tail
         self._unhidden += count
         passed = first - max(self._hidden, expired)
-        if self._unhidden < _WORTH_HIDING or passed < self._worth_hiding:
+        if self._unhidden < _ROWS_WORTH_HIDING or passed < self._worth_hiding:
             return START
         self._hidden, self._unhidden = first, 0
         return first
@@ -766,8 +768,8 @@ class JoinTree:
 
         After small pushes that is put off until it is worth the calls.
         """
-        self._allowed += _PER_ROW * rows
-        if self._allowed < _WORTH_COMPLETING:
+        self._allowed += _COMPLETED_PER_ROW * rows
+        if self._allowed < _ROWS_WORTH_COMPLETING:
             return
         most, self._allowed = self._allowed, 0
         for missing in self.missing:

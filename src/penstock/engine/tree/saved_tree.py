@@ -33,7 +33,7 @@ from penstock.plan.stream_set import StreamSet
 Int64s = NDArray[np.int64]
 
 STORED, ADMITTED, ASLEEP = "stored", "admitted", "asleep"
-"""What an edge holds: the state of its join, what passed the guards of a leaf, rows that wait."""
+"""Contents of an edge: the state of its join, rows past the guards of a leaf, rows that wait."""
 _OWED = ("row", "birth", "deadline")
 
 
