@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.query.expression import ArithmeticOperator, ComparisonOperator, Constant
-from penstock.query.types import MOST_DIGITS, Family, TypeMismatch, decimal_type, family
+from penstock.query.types import MOST_DIGITS, Family, TypeMismatch, family
 
 _EXACT = Context(prec=200)
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
@@ -203,9 +203,3 @@ def width(constant: Constant) -> tuple[int, int]:
     if isinstance(constant.value, int):
         return len(str(abs(constant.value))), 0
     return constant.type.precision, constant.type.scale
-
-
-def exact_decimal(constant: Constant) -> Constant:
-    """A whole constant as a decimal of just its digits."""
-    precision, scale = width(constant)
-    return Constant(decimal_type(precision, scale), Decimal(constant.value))

@@ -142,18 +142,9 @@ class LeafWindow(IndexedRows):
         return self.span == lifespan.FOREVER and not self.stream.is_static
 
     @property
-    def is_partitioned(self) -> bool:
-        """Whether rows die in another order than that of their arrival."""
-        return self.lifespan.is_out_of_order
-
-    @property
     def key_count(self) -> int:
         """How many encoded columns there are."""
         return len(self._keys)
-
-    def interner_of(self, position: int) -> Interner | None:
-        """What encodes column ``position``, if it needs an interner."""
-        return self._keys[position][2]
 
     def chosen(self, rows: Int64s) -> Bools | None:
         """On the arrival line: which of ``rows`` may be in results."""

@@ -36,8 +36,6 @@ class Lifespan:
     """Time that a row lives, at least: ticks, or on the arrival line places."""
     fixed_span: int | None = None
     """Ticks that every row lives, if that is known at its birth."""
-    is_out_of_order = False
-    """Whether rows die in another order than that of their arrival."""
     reads: tuple[str, ...] = ()
     """Columns that say when rows die: they are kept with the rows, for a restart."""
 
@@ -111,7 +109,6 @@ class LatestByPartition(Lifespan):
     """
 
     span = 0
-    is_out_of_order = True
 
     def __init__(self, rows: Rows, stream: Stream, window: RowsWindow) -> None:
         super().__init__(rows)
