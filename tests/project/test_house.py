@@ -36,6 +36,47 @@ def test_files_that_a_page_names_exist(page: str) -> None:
 
 
 def test_tests_are_laid_out_like_the_source() -> None:
-    """Every folder of tests of the engine is a folder of the engine."""
-    folders = {each.parent.name for each in (ROOT / "tests" / "engine").glob("*/test_*.py")}
+    """Every folder of tests is a package, or a folder of the engine."""
+    tests = ROOT / "tests"
+    packages = {each.parent.name for each in tests.glob("*/test_*.py")}
+    assert packages - {"docs", "project", "studies"} <= {each.name for each in PACKAGES}
+    folders = {each.parent.name for each in (tests / "engine").glob("*/test_*.py")}
     assert folders <= {each.name for each in FOLDERS}
+
+
+TWINS = {
+    "aggregate": "engine/output/test_aggregation.py",
+    "agreement": "engine/control/test_controller.py",
+    "answer": "engine/push/test_plain_batches.py",
+    "arrow_struct": "engine/push/test_plain_batches.py",
+    "asked": "kernels/test_kernels.py",
+    "asleep": "engine/feedback/test_waiting_in_window.py",
+    "closing": "kernels/test_kernels.py",
+    "composites": "engine/state/test_compiled_state.py",
+    "demand": "engine/feedback/test_feedback.py",
+    "group_table": "kernels/test_group_table.py",
+    "heap": "engine/output/test_aggregation.py",
+    "index": "engine/state/test_rows.py",
+    "intern": "values/test_interner.py",
+    "lifespan": "kernels/test_kernels.py",
+    "pair_table": "values/test_pair_table.py",
+    "pairs": "kernels/test_kernels.py",
+    "predicate": "values/test_predicate_program.py",
+    "probe": "kernels/test_kernels.py",
+    "probe_order": "engine/join/test_compiled_order.py",
+    "push": "engine/compiled/test_compiled_push.py",
+    "ring": "kernels/test_kernels.py",
+    "stable_hash": "values/test_interner.py",
+    "whole_push": "engine/push/test_whole_push.py",
+    "window": "engine/push/test_whole_push.py",
+}
+"""The test of each module of kernels that has its slow twin, or the reference push beside it."""
+WITHOUT_LOOPS = {"compilation", "cycles", "kernel", "pointer", "prefetch"}
+"""What kernels are made with."""
+
+
+def test_every_module_of_kernels_has_its_twin() -> None:
+    modules = {each.stem for each in (SOURCE / "kernels").glob("*.py")} - {"__init__"}
+    assert modules == TWINS.keys() | WITHOUT_LOOPS
+    missing = {name for name in TWINS.values() if not (ROOT / "tests" / name).exists()}
+    assert not missing
