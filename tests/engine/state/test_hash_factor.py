@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from penstock.engine.state import hash_factor
-from penstock.engine.state.rows import HashIndex, Rows
+from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.rows import Rows
 from penstock.kernels import index as kernels
 
 COUNT = 8_000

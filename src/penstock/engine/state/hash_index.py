@@ -45,9 +45,7 @@ class HashIndex:
     @classmethod
     def of(cls, capacity: int) -> HashIndex:
         """An empty index for ``capacity`` rows, a power of two."""
-        return cls(
-            zeros(capacity, np.uint32), zeros(capacity, np.int64), shift_for(capacity)
-        )
+        return cls(zeros(capacity, np.uint32), zeros(capacity, np.int64), shift_for(capacity))
 
     @property
     def nbytes(self) -> int:
