@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.kernels import group_table
+from penstock.values.hash_secret import SECRET
 
 EXTREMES = np.array([-(2**63), -1, 0, 1, 2**63 - 1], np.int64)
 
@@ -22,7 +23,7 @@ def test_rows_are_numbered_in_the_order_in_which_they_are_first_seen(
     for size in (0, 1, 5, 700, 300):
         rows = random.integers(0, domain, (size, width))
         rows[: len(EXTREMES), 0] = EXTREMES[: min(size, len(EXTREMES))]
-        groups, firsts = group_table.number(rows, keys, slots, len(known))
+        groups, firsts = group_table.number(rows, keys, slots, len(known), SECRET)
         before = len(known)
         expected = [known.setdefault(tuple(row), len(known)) for row in rows.tolist()]
         assert groups.tolist() == expected
@@ -35,10 +36,10 @@ def test_entering_all_groups_anew_finds_them_again() -> None:
     keys = np.empty((512, 2), np.int64)
     rows = random.integers(0, 9, (200, 2))
     slots = np.full(1_024, group_table.EMPTY, np.int64)
-    groups, firsts = group_table.number(rows, keys, slots, 0)
+    groups, firsts = group_table.number(rows, keys, slots, 0, SECRET)
     fresh = np.full(2_048, group_table.EMPTY, np.int64)
-    group_table.enter(keys, len(firsts), fresh)
-    again, none = group_table.number(rows, keys, fresh, len(firsts))
+    group_table.enter(keys, len(firsts), fresh, SECRET)
+    again, none = group_table.number(rows, keys, fresh, len(firsts), SECRET)
     assert again.tolist() == groups.tolist()
     assert len(none) == 0
 
