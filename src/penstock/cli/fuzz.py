@@ -13,7 +13,7 @@ def add_parser(commands: Any) -> None:
         "fuzz",
         help="random queries: the compiled push against the reference against an oracle",
         description="Random queries, rows and pushes, with changes of plan, feedback, budgets that "
-        "are never short, failing pushes and restarts. The compiled push, the reference and a "
+        "are short or not, failing pushes and restarts. The compiled push, the reference and a "
         "brute-force oracle must agree in every push. A difference prints the seed and the case.",
         epilog="example: penstock fuzz --cases 1000 --seed 7",
     )

@@ -66,6 +66,13 @@ def difference(
     )
 
 
+def surplus(actual: Iterable[Row], expected: Iterable[Row]) -> str | None:
+    """None if ``actual`` has no row that is not ``expected``, each as often at most, else which."""
+    got = Counter(_canonical_row(row) for row in actual)
+    found = got - Counter(_canonical_row(row) for row in expected)
+    return "\n".join(_listing("surplus", found)) if found else None
+
+
 def assert_same_rows(
     actual: pa.Table | pa.RecordBatch,
     expected: Sequence[Row],
