@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penstock.kernels import intern as kernels
 from penstock.kernels.stable_hash import stable_hash
-from penstock.values.interner import NOT_A_VALUE, Interner
+from penstock.values.interner import _KEY, NOT_A_VALUE, Interner
 
 Int64s = NDArray[np.int64]
 MASK = 2**64 - 1
@@ -194,8 +194,36 @@ def test_a_hash_decides_nothing() -> None:
     slots[2 * slot : 2 * slot + 2] = h, 0
     out = np.empty(1, np.int64)
     none = np.zeros(0, np.bool_)
-    done = kernels.intern(data, offsets, none, slots, arena, used, 1, 1, 0, out, KEY_ARRAY)
-    assert (done[0], done[2], out.tolist()) == (1, 2, [1])
+    state, shorts = np.array([used, 1, 0, 1]), np.zeros(2 * 64, np.int64)
+    done = kernels.intern(data, offsets, none, slots, arena, shorts, state, 0, out, KEY_ARRAY)
+    assert (done, state[kernels.COUNT], out.tolist()) == (1, 2, [1])
+
+
+def identity_twin(value: bytes) -> int:
+    return int.from_bytes(value, "little") | (len(value) + 1) << 56
+
+
+@given(st.lists(st.binary(max_size=7), max_size=300), st.binary(max_size=9))
+def test_short_values_are_words_of_their_own(values: list[bytes], behind: bytes) -> None:
+    data = np.frombuffer(b"".join(values) + behind, np.uint8)
+    start = 0
+    for value in values:
+        assert kernels.identity_of(data, start, len(value)) == identity_twin(value)
+        start += len(value)
+
+
+def test_short_values_that_differ_in_their_highest_bits_do_not_meet() -> None:
+    """Zeros in front, and then whatever an attacker can choose."""
+    values: list[bytes | None] = [b"\0\0\0\0" + i.to_bytes(3, "little") for i in range(20_000)]
+    interner = Interner()
+    assert interner.intern(*packed(values)).tolist() == list(range(20_000))
+    slots = len(interner._shorts) // 2
+    wanted = [
+        kernels.short_slot(np.uint64(each), slots - 1, _KEY)
+        for each in interner._shorts[::2].tolist()
+        if each
+    ]
+    assert len(set(wanted)) > 10_000
 
 
 def test_crafted_values_do_not_meet() -> None:

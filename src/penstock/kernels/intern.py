@@ -10,6 +10,13 @@ keyed by a secret of the process (SipHash-1-3; Aumasson and Bernstein 2012), sin
 tell the hash of a value could send thousands with one slot, each of which is compared with all
 before it. The key is an argument: compiled kernels, which are kept on disk, know nothing of it.
 
+Most keys that are texts are short. A value of up to seven bytes is a word of its own, its bytes and
+its size together (its *identity*), so nothing needs to be compared behind the table: ``shorts``
+has, two int64 per slot, identities (0 if the slot is empty) and numbers. A slot is found by two
+multiplications with the secret in place of SipHash: whoever does not know it cannot tell two values
+that meet (multiply-shift hashing; Dietzfelbinger et al. 1997). Short values stand in the arena,
+too, for whoever lists or sweeps it.
+
 :func:`intern` works on blocks of rows in three passes: hash the values, find for each the first
 slot with its hash, compare the bytes. Within a pass the rows do not depend on one another, so their
 cache misses overlap. The first two only guess, on the table as it was before the block; a row whose
@@ -22,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.kernels.kernel import inlined, kernel
+from penstock.kernels.prefetch import prefetch
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -33,6 +41,11 @@ NOT_A_VALUE = -1
 """What :func:`intern` gives for NULL."""
 HEADER = 2
 """Words of an entry before its bytes."""
+
+SHORT_SIZE = 7
+"""Bytes of a short value at most: with its size it is one word."""
+USED, COUNT, SHORT, NEXT = range(4)
+"""Places in the ``state`` of an interner: words in use, entries, short ones, the next number."""
 
 _BLOCK = 128
 _S0 = np.uint64(0x736F6D6570736575)
@@ -176,6 +189,21 @@ def put_entry(arena: Int64s, place: int, number: int, data: Bytes, start: int, s
     return place
 
 
+@inlined
+def identity_of(data: Bytes, start: int, size: int) -> np.uint64:
+    """The identity of a short value: its bytes, and one more than its size; never 0."""
+    word = part_of_word_at(data, start, size) if size > 0 else np.uint64(0)
+    return word | (np.uint64(size + 1) << np.uint64(56))
+
+
+@inlined
+def short_slot(identity: np.uint64, mask: int, key: UInt64s) -> int:
+    """Where to look for ``identity`` first, in a table of ``mask`` + 1 slots."""
+    mixed = identity * (key[0] | np.uint64(1))
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * (key[1] | np.uint64(1))
+    return np.int64(mixed >> np.uint64(32)) & mask
+
+
 @kernel
 def intern(
     data: Bytes,
@@ -183,20 +211,22 @@ def intern(
     validity: Booleans,
     slots: Int64s,
     arena: Int64s,
-    used: int,
-    count: int,
-    next_number: int,
+    shorts: Int64s,
+    state: Int64s,
     first: int,
     out: Int64s,
     key: UInt64s,
-) -> tuple[int, int, int]:
-    """Number the rows from ``first`` on; the first row not done, ``used`` and ``count`` after it.
+) -> int:
+    """Number the rows from ``first`` on; the first row that is not done.
 
-    ``used`` words of ``arena`` hold ``count`` entries. Stops early when one more would not fit: the
-    caller makes room and goes on. ``validity`` is empty if no row is NULL.
+    ``state`` has the words of ``arena`` in use, the number of its entries and how many of them are
+    short, and the next number. Stops early when one more entry would not fit: the caller makes room
+    and goes on. ``validity`` is empty if no row is NULL.
     """
-    mask = len(slots) // 2 - 1
-    limit = (mask + 1) // 2
+    mask, short_mask = len(slots) // 2 - 1, len(shorts) // 2 - 1
+    limit, short_limit = (mask + 1) // 2, (short_mask + 1) // 2
+    used, count, short_count, next_number = state[USED], state[COUNT], state[SHORT], state[NEXT]
+    done = len(offsets) - 1
     rows = len(offsets) - 1
     has_nulls = len(validity) != 0
     hashes = np.empty(_BLOCK, np.int64)
@@ -204,14 +234,25 @@ def intern(
     for block in range(first, rows, _BLOCK):
         stop = min(block + _BLOCK, rows)
         for row in range(block, stop):
-            if not has_nulls or validity[row]:
-                start = offsets[row]
-                hashes[row - block] = hash_bytes(data, start, offsets[row + 1] - start, key)
+            i = row - block
+            start = offsets[row]
+            size = offsets[row + 1] - start
+            if has_nulls and not validity[row]:
+                hashes[i], guesses[i] = 0, 0
+            elif size <= SHORT_SIZE:
+                identity = identity_of(data, start, size)
+                hashes[i] = np.int64(identity)
+                guesses[i] = short_slot(identity, short_mask, key)
+                prefetch(shorts, 2 * guesses[i])
             else:
-                hashes[row - block] = 0
-        for i in range(stop - block):
-            h = hashes[i]
-            slot = h & mask
+                hashes[i] = hash_bytes(data, start, size, key)
+                guesses[i] = hashes[i] & mask
+                prefetch(slots, 2 * guesses[i])
+        for row in range(block, stop):
+            i = row - block
+            if offsets[row + 1] - offsets[row] <= SHORT_SIZE or (has_nulls and not validity[row]):
+                continue
+            h, slot = hashes[i], guesses[i]
             while slots[2 * slot + 1] != EMPTY and slots[2 * slot] != h:
                 slot = (slot + 1) & mask
             guesses[i] = slots[2 * slot + 1]
@@ -221,29 +262,63 @@ def intern(
                 continue
             start = offsets[row]
             size = offsets[row + 1] - start
+            h = hashes[row - block]
+            words = HEADER + (size + 7) // 8
+            if size <= SHORT_SIZE:
+                slot = guesses[row - block]
+                while shorts[2 * slot] != h and shorts[2 * slot] != 0:
+                    slot = (slot + 1) & short_mask
+                if shorts[2 * slot] == 0:
+                    if short_count >= short_limit or used + words > len(arena):
+                        done = row
+                        break
+                    shorts[2 * slot], shorts[2 * slot + 1] = h, next_number
+                    used = put_entry(arena, used, next_number, data, start, size)
+                    next_number += 1
+                    count += 1
+                    short_count += 1
+                out[row] = shorts[2 * slot + 1]
+                continue
             place = guesses[row - block]
             if place != EMPTY and is_entry(arena, place, data, start, size):
                 out[row] = arena[place]
                 continue
-            h = hashes[row - block]
             slot = h & mask
-            while True:
+            while slots[2 * slot + 1] != EMPTY:
                 place = slots[2 * slot + 1]
-                if place == EMPTY:
-                    if count >= limit or used + HEADER + (size + 7) // 8 > len(arena):
-                        return row, used, count
-                    slots[2 * slot] = h
-                    slots[2 * slot + 1] = used
-                    used = put_entry(arena, used, next_number, data, start, size)
-                    out[row] = next_number
-                    next_number += 1
-                    count += 1
-                    break
                 if slots[2 * slot] == h and is_entry(arena, place, data, start, size):
-                    out[row] = arena[place]
                     break
                 slot = (slot + 1) & mask
-    return rows, used, count
+            if slots[2 * slot + 1] == EMPTY:
+                if count - short_count >= limit or used + words > len(arena):
+                    done = row
+                    break
+                slots[2 * slot], slots[2 * slot + 1] = h, used
+                used = put_entry(arena, used, next_number, data, start, size)
+                next_number += 1
+                count += 1
+            out[row] = arena[slots[2 * slot + 1]]
+        if done < rows:
+            break
+    state[USED], state[COUNT], state[SHORT], state[NEXT] = used, count, short_count, next_number
+    return done
+
+
+@kernel
+def rehash_short(old: Int64s, new: Int64s, key: UInt64s) -> None:
+    """Move the short values of table ``old`` to the empty table ``new``."""
+    mask = len(new) // 2 - 1
+    for i in range(len(old) // 2):
+        if old[2 * i] != 0:
+            _enter_short(new, mask, old[2 * i], old[2 * i + 1], key)
+
+
+@inlined
+def _enter_short(shorts: Int64s, mask: int, identity: int, number: int, key: UInt64s) -> None:
+    slot = short_slot(np.uint64(identity), mask, key)
+    while shorts[2 * slot] != 0:
+        slot = (slot + 1) & mask
+    shorts[2 * slot], shorts[2 * slot + 1] = identity, number
 
 
 @kernel
@@ -272,13 +347,17 @@ def list_entries(arena: Int64s, places: Int64s, numbers: Int64s) -> None:
 
 
 @kernel
-def mark_live(places: Int64s, numbers: Int64s, live: Int64s, kept: Booleans) -> tuple[int, int]:
-    """Set ``kept`` for the entries numbered in ``live``; how many they are, and their words.
+def mark_live(
+    arena: Int64s, places: Int64s, numbers: Int64s, live: Int64s, kept: Booleans
+) -> tuple[int, int, int]:
+    """Set ``kept`` for the entries numbered in ``live``; how many they are, how many of them are
+    short, and the words of all.
 
     Numbers in ``live`` may repeat, and may be of no entry. ``numbers`` is ascending, so each is
     found by bisection.
     """
     count = 0
+    short_count = 0
     words = 0
     for number in live:
         low = 0
@@ -292,8 +371,9 @@ def mark_live(places: Int64s, numbers: Int64s, live: Int64s, kept: Booleans) -> 
         if low < len(numbers) and numbers[low] == number and not kept[low]:
             kept[low] = True
             count += 1
+            short_count += int(arena[places[low] + 1] <= SHORT_SIZE)
             words += places[low + 1] - places[low]
-    return count, words
+    return count, short_count, words
 
 
 @kernel
@@ -303,19 +383,27 @@ def copy_kept(
     kept: Booleans,
     new_arena: Int64s,
     new_slots: Int64s,
+    new_shorts: Int64s,
     key: UInt64s,
 ) -> None:
-    """Copy the ``kept`` entries, and enter them into the empty ``new_slots``."""
-    mask = len(new_slots) // 2 - 1
+    """Copy the ``kept`` entries, and enter them into the empty ``new_slots`` or ``new_shorts``."""
+    mask, short_mask = len(new_slots) // 2 - 1, len(new_shorts) // 2 - 1
     used = 0
     for entry in range(len(kept)):
         if kept[entry]:
-            h = hash_entry(arena, places[entry], key)
-            slot = h & mask
-            while new_slots[2 * slot + 1] != EMPTY:
-                slot = (slot + 1) & mask
-            new_slots[2 * slot] = h
-            new_slots[2 * slot + 1] = used
+            place = places[entry]
+            size = arena[place + 1]
+            if size <= SHORT_SIZE:
+                word = np.uint64(arena[place + HEADER]) if size > 0 else np.uint64(0)
+                identity = np.int64(word | (np.uint64(size + 1) << np.uint64(56)))
+                _enter_short(new_shorts, short_mask, identity, arena[place], key)
+            else:
+                h = hash_entry(arena, place, key)
+                slot = h & mask
+                while new_slots[2 * slot + 1] != EMPTY:
+                    slot = (slot + 1) & mask
+                new_slots[2 * slot] = h
+                new_slots[2 * slot + 1] = used
             for place in range(places[entry], places[entry + 1]):
                 new_arena[used] = arena[place]
                 used += 1

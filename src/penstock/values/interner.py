@@ -40,20 +40,21 @@ class Interner:
     """
 
     def __init__(self) -> None:
-        self._count = 0
-        self._next_number = 0
+        self._state = np.zeros(4, np.int64)
+        """Words in use and entries of the arena, short ones among them, and the next number."""
         self._slots = _empty_slots(_FEWEST_SLOTS)
+        self._shorts = np.zeros(2 * _FEWEST_SLOTS, np.int64)
         self._arena = np.empty(_FEWEST_WORDS, np.int64)
-        self._used = 0
 
     def __len__(self) -> int:
         """How many distinct values there are."""
-        return self._count
+        count: int = self._state.item(kernels.COUNT)
+        return count
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self._slots.nbytes + self._arena.nbytes
+        return self._slots.nbytes + self._shorts.nbytes + self._arena.nbytes
 
     def intern(self, data: Bytes, offsets: Int64s, validity: Booleans | None = None) -> Int64s:
         """The numbers of the values ``data[offsets[i]:offsets[i + 1]]``.
@@ -71,21 +72,18 @@ class Interner:
             offsets = offsets.copy()
         done = 0
         while True:
-            done, self._used, count = kernels.intern(
+            done = kernels.intern(
                 data,
                 offsets,
                 valid,
                 self._slots,
                 self._arena,
-                self._used,
-                self._count,
-                self._next_number,
+                self._shorts,
+                self._state,
                 done,
                 out,
                 SECRET,
             )
-            self._next_number += count - self._count
-            self._count = count
             if done == rows:
                 return out
             self._make_room(int(offsets[done + 1] - offsets[done]))
@@ -93,42 +91,49 @@ class Interner:
     def sweep(self, live: Int64s) -> None:
         """Keep only the values whose numbers are in ``live`` (any order, repeats allowed)."""
         numbers, places = self._entries()
-        kept = np.zeros(self._count, np.bool_)
+        kept = np.zeros(len(self), np.bool_)
         live = np.array(live, np.int64)
-        count, used = kernels.mark_live(places, numbers, live, kept)
-        slots = _empty_slots(_slots_for(count))
+        count, short, used = kernels.mark_live(self._arena, places, numbers, live, kept)
+        slots = _empty_slots(_slots_for(count - short))
+        shorts = np.zeros(2 * _slots_for(short), np.int64)
         arena = np.empty(max(_FEWEST_WORDS, used), np.int64)
-        kernels.copy_kept(self._arena, places, kept, arena, slots, SECRET)
+        kernels.copy_kept(self._arena, places, kept, arena, slots, shorts, SECRET)
         # Only now: without memory for the new tables, the old ones stay, with all that they hold.
-        self._slots, self._arena, self._count, self._used = slots, arena, count, used
+        self._slots, self._shorts, self._arena = slots, shorts, arena
+        self._state[: kernels.NEXT] = used, count, short
 
     def contents(self) -> tuple[Int64s, pa.Array]:
         """All numbers, and their values as binary."""
         numbers, places = self._entries()
-        offsets = np.zeros(self._count + 1, np.int64)
+        offsets = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self._arena[places[:-1] + 1], out=offsets[1:])
         data = np.empty(int(offsets[-1]), np.uint8)
         kernels.copy_bytes(self._arena, places, offsets, data)
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        return numbers, pa.Array.from_buffers(pa.large_binary(), self._count, buffers)
+        return numbers, pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
     def _entries(self) -> tuple[Int64s, Int64s]:
         """The numbers of all entries, and their places in the arena with the one behind them."""
-        numbers = np.empty(self._count, np.int64)
-        places = np.empty(self._count + 1, np.int64)
+        numbers = np.empty(len(self), np.int64)
+        places = np.empty(len(self) + 1, np.int64)
         kernels.list_entries(self._arena, places, numbers)
         return numbers, places
 
     def _make_room(self, size: int) -> None:
         """Room for at least one entry of ``size`` bytes, and for twice of what there is."""
-        if 4 * self._count >= len(self._slots):
+        used, count, short = self._state[: kernels.NEXT].tolist()
+        if 4 * (count - short) >= len(self._slots):
             slots = _empty_slots(len(self._slots))
             kernels.rehash(self._slots, slots)
             self._slots = slots
-        needed = self._used + kernels.HEADER + (size + 7) // 8
+        if 4 * short >= len(self._shorts):
+            shorts = np.zeros(2 * len(self._shorts), np.int64)
+            kernels.rehash_short(self._shorts, shorts, SECRET)
+            self._shorts = shorts
+        needed = used + kernels.HEADER + (size + 7) // 8
         if needed > len(self._arena):
             arena = np.empty(max(2 * len(self._arena), needed), np.int64)
-            arena[: self._used] = self._arena[: self._used]
+            arena[:used] = self._arena[:used]
             self._arena = arena
 
 
