@@ -1064,11 +1064,11 @@ class Engine:
                 newest[source] = instant
         clock = self._advanced(newest, None, watermark)
         control = self._overload
-        passes = False
+        passes, credit = False, None
         if control is not None:
-            prices = control.prices if probes is None else None
-            if prices is not None:
-                passes = control.lets_pass(whole.priced(prices), whole.rows, clock.now)
+            credit = control.credit
+            if credit is not None and probes is None and not tree.missing:
+                passes = credit.covers(whole.priced(credit.prices), whole.rows, clock.now)
             if not passes:
                 control.begin(whole.counts(), whole.first, self._clock.now, clock.now, probes)
                 self._has_begun = True
@@ -1104,8 +1104,8 @@ class Engine:
         with self._tearing():
             tree.commit()
         if passes:
-            assert control is not None
-            control.let_pass()
+            assert credit is not None
+            credit.note(whole.rows)
         elif control is not None:
             control.commit(self._clock.now)
         self._started = self._started or whole.has_rows

@@ -201,7 +201,7 @@ def short_slot(identity: np.uint64, mask: int, key: UInt64s) -> int:
     """Where to look for ``identity`` first, in a table of ``mask`` + 1 slots."""
     mixed = identity * (key[0] | np.uint64(1))
     mixed = (mixed ^ (mixed >> np.uint64(32))) * (key[1] | np.uint64(1))
-    return np.int64(mixed >> np.uint64(32)) & mask
+    return int(np.int64(mixed >> np.uint64(32)) & mask)
 
 
 @kernel

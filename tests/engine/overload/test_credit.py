@@ -152,17 +152,34 @@ def test_credit_is_what_looking_at_every_push_would_have_left_or_less() -> None:
     for _ in range(200):
         most, rate = chance.uniform(1, 50), chance.uniform(0, 3)
         tokens = chance.uniform(0, most)
-        credit = Credit({"A": 1.0}, 10, False, True, tokens, rate, most, 0.0, 1.0, 0.0, 0.0)
-        used, now = 0, 0.0
+        used: list[int] = []
+        now = 0
+        credit = Credit(
+            {"A": 1.0},
+            10,
+            False,
+            True,
+            tokens,
+            rate,
+            most,
+            0.0,
+            1.0,
+            0.0,
+            0.0,
+            0,
+            lambda: 0.0,
+            used.__len__,
+        )
         while credit.pushes < MOST_PUSHES:
-            now += chance.uniform(0, 2)
+            before = now
+            now += chance.randrange(3)
             need = chance.randrange(4)
-            if not credit.covers(need, 1, used, now, 0.0):
+            if not credit.covers(need, 1, now):
                 break
-            tokens = min(most, tokens + rate * (now - credit.last) - need)
+            tokens = min(most, tokens + rate * (now - before) - need)
             assert tokens >= -1e-9
-            used += need
-            credit.note(1, now)
+            used += [0] * need
+            credit.note(1)
         assert tokens >= -1e-9
 
 

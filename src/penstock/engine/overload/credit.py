@@ -20,11 +20,11 @@ ends it, and a query that is short costs no more than one that is not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-MOST_PUSHES = 64
-"""Pushes without a look: a look costs as much as one or two pushes of a row."""
+MOST_PUSHES = 256
+"""Pushes without a look: a look costs as much as some pushes of a row."""
 MOST_SECONDS = 0.1
 """Seconds of wall time without a look: no person sees that something is told that much later."""
 
@@ -54,27 +54,48 @@ class Credit:
     """When the time of :attr:`rate` began."""
     began: float
     """Wall time of the look."""
-    # Of the pushes since:
+    now: int
+    """Event time, of the look and then of the last push that has passed."""
+    wall_time: Callable[[], float]
+    probes: Callable[[], int]
+    """Probes that were made since the start."""
+    probes_before: int = 0
+    """Those of the look."""
+    # Of the pushes that have passed:
     pushes: int = 0
     rows: int = 0
+    all_stale: int = 0
+    """Results that were not fresh."""
     last: float = 0.0
     """Wall time when the last one began."""
+    # Of the push at hand:
+    until: int = 0
+    """Event time after it."""
+    stale: int = 0
+    """Results that are not fresh."""
+    _start: float = 0.0
 
-    def covers(self, need: float, rows: int, probes: int, now: float, wall: float) -> bool:
-        """Whether a push of ``rows`` that will ``need`` so much fits in, after so many ``probes``.
+    def covers(self, need: float, rows: int, until: int) -> bool:
+        """Whether a push of ``rows``, priced at ``need``, that takes time on to ``until`` fits in.
 
-        ``now`` is event time, ``wall`` is wall time.
+        If so, :meth:`note` follows when it is done, and nothing if it fails.
         """
+        wall = self._start = self.wall_time()
         if self.pushes >= MOST_PUSHES or wall - self.began > MOST_SECONDS or rows > self.most_rows:
             return False
-        if not self.is_limited:
-            return True
-        used = self.each_row * self.rows + self.each_probe * probes
-        time = wall if self.by_wall else now
-        return used + need <= min(self.most, self.tokens + self.rate * (time - self.since))
+        if self.is_limited:
+            used = self.each_row * self.rows
+            used += self.each_probe * (self.probes() - self.probes_before)
+            time = (wall if self.by_wall else until) - self.since
+            if used + need > min(self.most, self.tokens + self.rate * time):
+                return False
+        self.until, self.stale = until, 0
+        return True
 
-    def note(self, rows: int, wall: float) -> None:
-        """A push of ``rows`` is done that began at ``wall``."""
+    def note(self, rows: int) -> None:
+        """The push of ``rows`` is done."""
         self.pushes += 1
         self.rows += rows
-        self.last = wall
+        self.all_stale += self.stale
+        self.now = self.until
+        self.last = self._start

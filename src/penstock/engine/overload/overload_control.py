@@ -120,18 +120,10 @@ class OverloadControl:
         """Probes and results of the push that the budget knows of."""
         self._thinned: list[StreamSet] = []
         """Joins whose states have lost, in this push, what was still to be completed."""
-        self._credit: Credit | None = None
+        self.credit: Credit | None = None
         """What pushes may use before the next look."""
-        self._passing = (0, 0.0)
-        """Of a push that is covered by credit: its rows, and when it began by the wall's clock."""
-        self._until = START
-        """Event time after such a push."""
-        self._stale = 0
-        """Stale results of it."""
-        self._credited = 0
-        """Probes that had been made when there was credit, of all times."""
-        self._looked_now = START
-        """Event time of the last look."""
+        self.asks_age = bool(freshness.asked)
+        """Whether results have to be as fresh as was written down."""
         self.attach(tree)
 
     def attach(self, tree: JoinTree) -> None:
@@ -170,62 +162,32 @@ class OverloadControl:
     def owes(self) -> bool:
         return self._tree.rationing is not None and bool(self._tree.rationing.debt)
 
-    @property
-    def prices(self) -> Mapping[str, float] | None:
-        """What a row of each stream leads to, while pushes may pass by credit."""
-        credit = self._credit
-        if credit is None or self._again or self._repeats or self._tree.missing:
-            return None
-        return credit.prices
-
-    def lets_pass(self, need: float, rows: int, now: int) -> bool:
-        """Whether a push of ``rows`` that is priced at ``need``, and takes time on to ``now``, is
-        within the budget by credit, so that there is no need to :meth:`begin` it.
-
-        If so, :meth:`let_pass` follows when it is done, and nothing if it fails.
-        """
-        credit, wall = self._credit, self.budget.wall()
-        assert credit is not None
-        probes = self._counts.probes - self._credited if credit.is_limited else 0
-        if not credit.covers(need, rows, probes, now, wall):
-            return False
-        self._passing, self._until, self._stale, self._marks = (rows, wall), now, 0, None
-        return True
-
-    @property
-    def asks_age(self) -> bool:
-        """Whether somebody has to know how old the rows in results are."""
-        return bool(self.freshness.asked)
-
     def are_fresh(self, oldest: Sequence[int]) -> bool:
-        """Whether all results of such a push are fresh whose ``oldest`` rows, of each stream in
-        the order of their names, were born then."""
-        self.freshness.note(oldest, self._until)
-        return self.freshness.allows(oldest, self._until)
+        """Whether all results of a push that passes are fresh whose ``oldest`` rows, of each stream
+        in the order of their names, were born then."""
+        assert self.credit is not None
+        self.freshness.note(oldest, self.credit.until)
+        return self.freshness.allows(oldest, self.credit.until)
 
     def drop_stale(self, results: Composites) -> Composites:
         """The ``results`` of such a push that are fresh; others are counted."""
-        fresh = self.freshness.on_time(results, self._until)
-        self._stale = len(results) - len(fresh)
-        self.freshness.look(fresh, self._until)
+        assert self.credit is not None
+        fresh = self.freshness.on_time(results, self.credit.until)
+        self.credit.stale = len(results) - len(fresh)
+        self.freshness.look(fresh, self.credit.until)
         return fresh
-
-    def let_pass(self) -> None:
-        """Such a push is done."""
-        assert self._credit is not None
-        self._credit.note(*self._passing)
-        self._totals["stale"] += self._stale
-        self._pushes += 1
-        self._now = self._until
 
     def settle(self) -> None:
         """Account for pushes since the last look: they count as one."""
-        credit, self._credit = self._credit, None
+        credit, self.credit = self.credit, None
         if credit is None or not credit.pushes:
             return
         used, made = self._counts.take()
         self._totals["probes"] += used
-        seconds = max(0.0, (self._now - self._looked_now) / self._second)
+        self._totals["stale"] += credit.all_stale
+        seconds = max(0.0, (credit.now - self._now) / self._second)
+        self._pushes += credit.pushes
+        self._now = credit.now
         results = made.get(self._tree.root.streams, 0) / max(1, used)
         self._grant = self.budget.settle(credit.rows, seconds, results, credit.last, used)
         self._need = float(used)
@@ -235,7 +197,7 @@ class OverloadControl:
 
     def _give_credit(self) -> None:
         """After a look: let pushes pass as long as there is no doubt, if nothing else is to do."""
-        self._credit, self._looked_now = None, self._now
+        self.credit = self._marks = None
         is_calm = self._since is None and not self.owes and self._left is None
         if self.option.policy == "shed":
             is_calm &= not self.loss.fills
@@ -243,8 +205,9 @@ class OverloadControl:
             return
         if self._costs and not self._is_given and self._tree.elders is None:
             costs = {stream: self._costs[StreamSet.of(stream)] for stream in self._tree.leaves}
-            self._credit = self.budget.credit(costs, self._grant, self._second, self._now)
-            self._credited = self._counts.probes
+            self.credit = self.budget.credit(
+                costs, self._grant, self._second, self._now, self._counts.count_probes
+            )
 
     def start(self, seconds: float | None, again: bool) -> None:
         """A push comes in; the host gives it so much time, or as much as usual.
@@ -253,6 +216,8 @@ class OverloadControl:
         """
         self.budget.start(seconds)
         self._again = again
+        if again:
+            self.settle()
         if self._repeats:
             self.budget.hold()
 

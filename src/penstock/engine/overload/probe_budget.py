@@ -73,17 +73,18 @@ class ProbeBudget:
         self._after: dict[Part, FittedLine] = dict.fromkeys(get_args(Part), FittedLine())
         self._all_rows = 0
 
-    def wall(self) -> float:
-        """Wall time by now, in seconds."""
-        return self._wall_time()
-
     def credit(
-        self, costs: Mapping[str, tuple[float, float]], grant: Grant, ticks: float, now: int
+        self,
+        costs: Mapping[str, tuple[float, float]],
+        grant: Grant,
+        ticks: float,
+        now: int,
+        probes: Callable[[], int],
     ) -> Credit | None:
         """Credit after a push that was granted ``grant``; None if there cannot be any.
 
         ``costs`` are the probes and results that a row of each stream leads to, ``ticks`` of event
-        time are a second, ``now`` is event time.
+        time are a second, ``now`` is event time, ``probes`` counts those since the start.
         """
         option = self._option
         if option.seconds is not None or not math.isfinite(grant.probes):
@@ -119,6 +120,10 @@ class ProbeBudget:
             each_probe,
             since,
             began,
+            now,
+            self._wall_time,
+            probes,
+            probes(),
         )
 
     @property

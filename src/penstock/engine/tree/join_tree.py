@@ -474,6 +474,11 @@ class JoinTree:
         return self._kept if self.elders is None else [*self.elders.kept, *self._kept]
 
     @property
+    def counts(self) -> list[int]:
+        """What operators and steps have counted since the start, at their places."""
+        return self._counts
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all windows and states, and of what is spared for these."""
         windows = sum(leaf.nbytes for leaf in self.leaves.values())
