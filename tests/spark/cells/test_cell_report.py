@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.spark.cells.cell_report import CellReport, cell_reports
+from penstock.spark.cells.cell_report import CellReport, cell_reports, ways_between
 
 REPORT = CellReport(
     batch=7,
@@ -35,3 +35,10 @@ def test_reports_are_found_among_observed_metrics() -> None:
     }
     assert cell_reports(observed) == [first, second]
     assert cell_reports({}) == []
+
+
+def test_pushes_of_a_batch_by_way() -> None:
+    before = {"execution": {"compiled": 3, "reference": 1, "reasons": {"EXCEPT": 1}}}
+    reasons = {"EXCEPT": 1, "ROWS windows": 2}
+    after = {"execution": {"compiled": 4, "reference": 3, "reasons": reasons}}
+    assert ways_between(before, after) == ({"compiled": 1, "reference": 2}, {"ROWS windows": 2})

@@ -83,6 +83,8 @@ def test_a_text_and_dataframes_are_enough(
     dropped = ("late", "no_event_time", "unreadable")
     assert numbers == {
         "results": 1,
+        "compiled": 2,
+        "reference": 0,
         "rows.bids": 2,
         "rows.auctions": 1,
         **{f"{reason}.{source}": 0 for reason in dropped for source in frames},

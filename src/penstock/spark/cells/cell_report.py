@@ -11,8 +11,9 @@ written to any file, and a query that nobody listens to pays one row per cell an
 >>> reports = cell_reports(query.lastProgress.observedMetrics)    # doctest: +SKIP
 
 Beside the reports the metric has their sums as plain numbers, for whoever reads the progress as it
-is: ``results``, ``state_bytes``, ``stored_bytes``, ``engine_ms``, and for each source ``rows.A``
-and ``late.A``, the rows that reached the cells and those of them that came too late.
+is: ``results``, ``state_bytes``, ``stored_bytes``, ``engine_ms``, the pushes that were ``compiled``
+and those that went the ``reference`` way, and for each source ``rows.A`` and ``late.A``, the rows
+that reached the cells and those of them that came too late.
 """
 
 from __future__ import annotations
@@ -86,6 +87,10 @@ class CellReport:
     """The newest event time of each source in milliseconds since 1970."""
     refreshed: Mapping[str, int] = field(default_factory=dict)
     """Static relations that have other rows from this batch on, with the number of the version."""
+    ways: Mapping[str, int] = field(default_factory=dict)
+    """Pushes by the way they went: ``compiled`` or ``reference``."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Pushes that were not compiled, by the reason."""
     overload: Mapping[str, Any] = field(default_factory=dict)
     """How short of time the cell is, and what it costs; empty where nothing limits it."""
 
@@ -98,6 +103,17 @@ class CellReport:
         fields["operators"] = tuple(OperatorBatch(**each) for each in fields["operators"])
         fields["decisions"] = tuple(fields.get("decisions", ()))
         return cls(**fields)
+
+
+def ways_between(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Pushes between two metrics of an engine: by way, and those not compiled by their reason."""
+    then, now = before["execution"], after["execution"]
+    ways = {way: now[way] - then[way] for way in ("compiled", "reference")}
+    known = then["reasons"]
+    reasons = {why: count - known.get(why, 0) for why, count in now["reasons"].items()}
+    return ways, {why: count for why, count in reasons.items() if count > 0}
 
 
 def in_milliseconds(query: JoinGraph, ticks: int | None) -> int | None:
@@ -135,6 +151,7 @@ def numbers(report: Column, sources: Sequence[str]) -> list[Column]:
     return [
         *(total(field, field) for field in of_all),
         total("engine_seconds", "engine_ms", 1_000),
+        *(total(f"ways.{way}", way) for way in ("compiled", "reference")),
         *by_source,
     ]
 

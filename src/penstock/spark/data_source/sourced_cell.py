@@ -29,7 +29,13 @@ from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError, InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Note, Position
 from penstock.spark.cells.cell import Cell
-from penstock.spark.cells.cell_report import CellReport, Origin, in_milliseconds, newest_times
+from penstock.spark.cells.cell_report import (
+    CellReport,
+    Origin,
+    in_milliseconds,
+    newest_times,
+    ways_between,
+)
 from penstock.spark.cells.reach import Reach
 from penstock.spark.cells.trigger_budget import seconds_until_due
 from penstock.spark.data_source import engine_cache
@@ -112,6 +118,7 @@ class SourcedCell:
         overload = after["overload"] if "budget" in after["overload"] else {}
         settings = self._lane.settings
         late = told_once(settings, self._number, engine.drain_dropped())
+        ways, reasons = ways_between(counted, after)
         report = CellReport(
             batch=batch,
             cell=self._number,
@@ -132,6 +139,8 @@ class SourcedCell:
             filtered=self._filtered(reading, then, now),
             event_clock=in_milliseconds(settings.query, engine.watermark),
             newest=newest_times(settings.query, engine.newest),
+            ways=ways,
+            reasons=reasons,
             overload={n: v for n, v in overload.items() if n not in ("allocation", "shares")},
         )
         return Taken(results, report)

@@ -110,6 +110,8 @@ class CellWork:
             newest=newest_times(self.settings.query, live.cell.engine.newest),
             operators=taken.operators,
             decisions=tuple(event.to_json() for event in taken.decisions),
+            ways=taken.ways,
+            reasons=taken.reasons,
             overload=taken.overload,
         )
         ready = time.perf_counter()

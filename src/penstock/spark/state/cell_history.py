@@ -73,7 +73,7 @@ from penstock.engine.overload.overload_control import NeedsBase
 from penstock.errors import CheckpointError
 from penstock.sources.ledger import Note
 from penstock.spark.cells.cell import Cell, CellSettings, with_static
-from penstock.spark.cells.cell_report import Origin
+from penstock.spark.cells.cell_report import Origin, ways_between
 from penstock.spark.cells.reach import Reach
 from penstock.spark.state.archive import Bundle, bundled, merged, reduced, unbundled
 from penstock.spark.state.cell_store import CellStore, value_name
@@ -305,6 +305,7 @@ class CellHistory:
             operator_batches(str(cell.engine.running_plan), before, after),
             (*refused, *cell.engine.drain_events()),
             _in_brief(after["overload"]),
+            *ways_between(before, after),
         )
         return LiveCell(nonce, cell, taken.state_bytes, taken, base, left), taken
 

@@ -38,6 +38,10 @@ class Taken:
     operators: tuple[OperatorBatch, ...]
     decisions: tuple[PlanEvent, ...]
     overload: Mapping[str, Any]
+    ways: Mapping[str, int]
+    """Pushes by the way they went: ``compiled`` or ``reference``."""
+    reasons: Mapping[str, int]
+    """Pushes that were not compiled, by the reason."""
 
 
 class HandedOn(NamedTuple):
