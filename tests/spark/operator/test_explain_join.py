@@ -81,10 +81,10 @@ def test_a_text_and_dataframes_are_enough(
     assert numbers.pop("stored_bytes") > 0
     assert numbers.pop("engine_ms") >= 0
     dropped = ("late", "no_event_time", "unreadable")
+    assert numbers.pop("compiled") > 0
+    assert numbers.pop("reference") == 0
     assert numbers == {
         "results": 1,
-        "compiled": 2,
-        "reference": 0,
         "rows.bids": 2,
         "rows.auctions": 1,
         **{f"{reason}.{source}": 0 for reason in dropped for source in frames},
