@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from penstock.kernels import intern as kernels
 from penstock.kernels.stable_hash import stable_hash
-from penstock.values.interner import _KEY, NOT_A_VALUE, Interner
+from penstock.values.hash_secret import SECRET
+from penstock.values.interner import NOT_A_VALUE, Interner
 
 Int64s = NDArray[np.int64]
 MASK = 2**64 - 1
@@ -219,7 +220,7 @@ def test_short_values_that_differ_in_their_highest_bits_do_not_meet() -> None:
     assert interner.intern(*packed(values)).tolist() == list(range(20_000))
     slots = len(interner._shorts) // 2
     wanted = [
-        kernels.short_slot(np.uint64(each), slots - 1, _KEY)
+        kernels.short_slot(np.uint64(each), slots - 1, SECRET)
         for each in interner._shorts[::2].tolist()
         if each
     ]
