@@ -218,3 +218,17 @@ def test_other_cells_go_on_with_the_windows(spark: SparkSession, tmp_path: Path)
     assert any("are kept and laid out anew: 2 cells" in text for text in told)
     assert case.results() == case.expected()
     assert prepare(case.write(kinds).job(), spark).cells == 3
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_run_that_ends_says_what_it_leaves(
+    lane: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """GROUP BY waits for the watermark: eight rows in and none out is no fault."""
+    kinds, now = dict.fromkeys("AB", "parquet"), 'trigger = "available-now"'
+    joined = "FROM A [NOW], B [NOW] WHERE A.x = B.x"
+    grouped = f"SELECT A.x, COUNT(*) AS n {joined} GROUP BY A.x"
+    for query, told in ((f"SELECT A.x {joined}", 0), (grouped, 1)):
+        case = JobCase(tmp_path, spark).write(kinds, f'lane = "{lane}"\n{now}', query)
+        warned = [w for w in prepare(case.job(), spark).warnings if w.startswith("GROUP BY")]
+        assert len(warned) == told

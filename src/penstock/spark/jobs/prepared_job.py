@@ -133,6 +133,7 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
     if cells == "auto":
         cells = int(str(spark.conf.get(PARTITIONS)))
     options = with_trigger_budget(options, job, placement.cells, lambda: parallelism(spark))
+    warned += _what_waits(job, query)
     return PreparedJob(
         job, query, frames, placement, plan, cells, options, lane, spark, tuple(warned)
     )
@@ -146,7 +147,22 @@ def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> Prepared
     made = lane_of(options, lambda place: blamed_on(f"{file}: {place}" if place else file))
     with blamed_on(file):
         plan = str(Engine(made.query, plan=job.plan, **engine_options(job)).plan)
-    return PreparedJob(job, made.query, {}, made.placement, plan, cells, options, lane, spark)
+    warned = tuple(_what_waits(job, made.query))
+    return PreparedJob(
+        job, made.query, {}, made.placement, plan, cells, options, lane, spark, warned
+    )
+
+
+def _what_waits(job: Job, query: JoinGraph) -> list[str]:
+    """A word on results that a run which ends leaves for the next one."""
+    waits = query.is_grouped or query.minus or query.emission == "dstream"
+    if job.trigger != "available-now" or query.by_rows or not waits:
+        return []
+    what = "GROUP BY" if query.is_grouped else "EXCEPT" if query.minus else "DSTREAM"
+    return [
+        f"{what}: a row leaves when the watermark has passed what it tells of; what the newest rows "
+        'bring is left for the next run, since trigger = "available-now" ends this one'
+    ]
 
 
 def _before(
