@@ -160,8 +160,8 @@ def _what_waits(job: Job, query: JoinGraph) -> list[str]:
         return []
     what = "GROUP BY" if query.is_grouped else "EXCEPT" if query.minus else "DSTREAM"
     return [
-        f"{what}: a row leaves when the watermark has passed what it tells of; what the newest rows "
-        'bring is left for the next run, since trigger = "available-now" ends this one'
+        f"{what}: a row leaves when the watermark has passed what it tells of; what the newest "
+        'rows bring is left for the next run, since trigger = "available-now" ends this one'
     ]
 
 
