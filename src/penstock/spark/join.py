@@ -68,7 +68,7 @@ from penstock.spark.rows.watermarks import (
 from penstock.spark.session import PARTITIONS, check_session, parallelism
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.checkpoint_manager import warn_of_renaming
-from penstock.spark.state.static_refresh import StaticRefresh, intervals
+from penstock.spark.state.static_refresh import StaticRefresh, check_begun, intervals
 from penstock.spark.state.static_versions import StaticVersions
 
 Batches = Iterator[pa.RecordBatch]
@@ -160,6 +160,8 @@ def join(
         raise OptionError("refresh is for streams, and these are batch DataFrames")
     if every and checkpoint is None:
         raise OptionError("refresh needs checkpoint=, the folder that the query is started with")
+    if checkpoint is not None and streaming and any(s.is_static for s in query.streams):
+        check_begun(CheckpointFiles.of(os.fspath(checkpoint), spark), every)
     moving = {s.source: s for b in query.blocks for s in b.streams if not s.is_static}
     fixed = [source for source in query.sources if source not in moving]
     delays = watermark_delays(query, frames, moving, lateness)

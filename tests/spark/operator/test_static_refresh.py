@@ -28,7 +28,7 @@ from penstock.spark.jobs.prepared_job import prepare
 from penstock.spark.operator.version_stream import NewVersions, Versioned, VersionReader
 from penstock.spark.state import static_versions
 from penstock.spark.state.checkpoint_files import CheckpointFiles
-from penstock.spark.state.static_refresh import StaticRefresh, intervals, running
+from penstock.spark.state.static_refresh import StaticRefresh, check_begun, intervals, running
 from penstock.spark.state.static_versions import StaticVersions
 from penstock.telemetry import Batch, Event, Idle, Order, Start
 from penstock.testing import Case
@@ -142,6 +142,21 @@ def test_what_cannot_be_refreshed_is_refused() -> None:
         intervals(query, {"S": "often"}, {})
     with pytest.raises(OptionError, match="defer"):
         intervals(query, {"S": "asked"}, {"overload": "defer"})
+
+
+def test_refresh_belongs_to_a_checkpoint_from_its_beginning(tmp_path: Path) -> None:
+    files = CheckpointFiles(str(tmp_path))
+    check_begun(files, {})
+    check_begun(files, {"S": 60.0})
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").touch()
+    check_begun(files, {})
+    with pytest.raises(CheckpointError, match="has begun without refresh"):
+        check_begun(files, {"S": 60.0})
+    versions_in(tmp_path).add("S", table(1), 0)
+    check_begun(files, {"S": 60.0})
+    with pytest.raises(CheckpointError, match="has begun with refresh of S"):
+        check_begun(files, {})
 
 
 @pytest.mark.xdist_group("spark")

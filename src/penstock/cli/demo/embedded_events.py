@@ -57,6 +57,7 @@ class EmbeddedEvents:
                     sink="this page",
                     versions={"penstock": penstock.__version__},
                     accepts=("pin", "undo", "unpin"),
+                    streams={s.alias: s.source for s in engine.query.streams},
                 )
             ]
         )
@@ -100,12 +101,16 @@ class EmbeddedEvents:
             ]
         )
 
+    def _milliseconds(self, ticks: int | None) -> int | None:
+        return None if ticks is None else ticks // self._engine.query.ticks_per_millisecond
+
     def _tell(self) -> None:
         metrics, plan, now = self._engine.metrics(), str(self._engine.running_plan), self._clock()
-        late = {
-            name: each["late"] - self._before["sources"][name]["late"]
+        new = {
+            name: {count: each[count] - self._before["sources"][name][count] for count in each}
             for name, each in metrics["sources"].items()
         }
+        late = {name: each["late"] for name, each in new.items()}
         seconds = now - self._began
         both: dict[str, Any] = {
             "rows": dict(self._rows),
@@ -132,6 +137,17 @@ class EmbeddedEvents:
             seconds=seconds,
             cells=(cell,),
             operators=operators,
+            dropped={
+                name: {"late": each["late"], "no event time": each["null_time"]}
+                for name, each in new.items()
+            },
+            filtered={name: each["filtered"] for name, each in new.items()},
+            silent=metrics["silent"],
+            watermark=self._milliseconds(self._engine.watermark),
+            newest={
+                name: at // self._engine.query.ticks_per_millisecond
+                for name, at in self._engine.newest.items()
+            },
             **both,
         )
         self._page.show([batch, *self._news.of(batch)])

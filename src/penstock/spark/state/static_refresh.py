@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from penstock.engine.options import milliseconds
-from penstock.errors import OptionError, PenstockWarning
+from penstock.errors import CheckpointError, OptionError, PenstockWarning
 from penstock.job.redaction import redacted
 from penstock.query.join_graph import JoinGraph
 from penstock.spark.state.checkpoint_files import CheckpointFiles
@@ -83,6 +83,29 @@ def intervals(
             "meet the rows of before; use 'shed' or 'exact'"
         )
     return found
+
+
+def check_begun(files: CheckpointFiles, refreshed: Mapping[str, Any]) -> None:
+    """:class:`CheckpointError` if the query of a checkpoint folder has begun with no relation that
+    is refreshed, and now there are some, or the other way round: Spark takes a query only with as
+    many sources as it had, and versions are one."""
+    try:
+        if not any(name.isdecimal() for name in files.names("offsets") or ()):
+            return
+        before = StaticVersions(files).newest()
+    except OSError:
+        return  # Spark may reach what Python does not.
+    if refreshed and not before:
+        raise CheckpointError(
+            f"the query of {files.address} has begun without refresh, and Spark does not take one "
+            "more source; leave refresh out, or name another checkpoint folder"
+        )
+    if before and not refreshed:
+        names = ", ".join(before)
+        raise CheckpointError(
+            f"the query of {files.address} has begun with refresh of {names}, and Spark does not "
+            f"take one source less; keep it, if only as {ASKED!r}, or name another folder"
+        )
 
 
 @dataclass(slots=True)
