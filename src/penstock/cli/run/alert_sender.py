@@ -14,6 +14,7 @@ import subprocess
 import threading
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 
 from penstock.job.redaction import redacted
@@ -44,8 +45,9 @@ class AlertSender:
             self._complain(f"alert not sent, {_WAITING} wait already: {alert.text}")
 
     def close(self) -> None:
-        """Wait for what is on its way."""
-        self._waiting.put(None)
+        """Wait for what is on its way, but not for ever."""
+        with suppress(queue.Full):
+            self._waiting.put(None, timeout=SECONDS)
         self._thread.join(2 * SECONDS)
 
     def _run(self) -> None:
