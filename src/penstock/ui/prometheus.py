@@ -99,10 +99,10 @@ def _metric(
 def _plain(value: float) -> str:
     """A number without an exponent.
 
-    >>> _plain(3.0), _plain(1.5e-7), _plain(1700000000.25)
-    ('3', '0.00000015', '1700000000.25')
+    >>> _plain(3.0), _plain(1.5e-5), _plain(1748779277.974)
+    ('3', '0.000015', '1748779277.974')
     """
-    text = f"{value:.8f}".rstrip("0").rstrip(".")
+    text = f"{value:.6f}".rstrip("0").rstrip(".")
     return text or "0"
 
 
