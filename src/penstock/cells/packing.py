@@ -82,10 +82,13 @@ class Packer:
         for sequence, batch in enumerate(batches):
             if not batch.num_rows:
                 continue
-            newest = self._newest(batch)
+            newest = NO_NEWS
             if self.is_masked:
+                newest = self._newest(batch)
                 batch = pa.RecordBatch.from_struct_array(batch.column(1).drop_null())
             batch, rejected = self._readable(batch)
+            if not self.is_masked:
+                newest = self._newest(batch)
             columns = self._conformed(batch)
             keys = self.keys + self.retired
             chunks: list[bytes | None] = [None] * len(keys)

@@ -1,10 +1,14 @@
-"""Rejected rows: those with no place on the time line, and why.
+"""Rejected rows: those with no place on the time line, or one that cannot be right, and why.
 
 A row without an event time can be in no result. Neither can one of which nothing could be read:
 Spark's readers of JSON and CSV, ``from_json`` too, then give NULL in every column and the text in a
 column of their own, :data:`CORRUPT`, where the schema has one. If that text is there, the reason is
 that the row is *unreadable*; a row of which something was read, its event time included, is taken
 as Spark has read it, with NULLs.
+
+A row whose event time is later than its arrival by more than was allowed would move the clock of
+the query there, and every row after it would be late. The host marks such rows in a column of its
+own, :data:`AHEAD`: it knows when they arrived, and says the same when a batch is done again.
 """
 
 from __future__ import annotations
@@ -19,7 +23,10 @@ import pyarrow.compute as pc
 
 CORRUPT = "_corrupt_record"
 """Spark's name of the column with the text of a row that could not be read."""
+AHEAD = "_penstock_too_far_ahead"
+"""The column that is true for rows too far ahead of their arrival, where the host tells them."""
 UNREADABLE = "unreadable"
+TOO_FAR_AHEAD = "too far ahead"
 NO_EVENT_TIME = "no event time"
 
 SCHEMA = pa.schema([("reason", pa.string()), ("value", pa.string()), ("count", pa.int64())])
@@ -35,10 +42,13 @@ def set_aside(
     one row for each reason with their number.
     """
     corrupt = batch.column(CORRUPT) if CORRUPT in batch.schema.names else None
-    timeless = batch.column(event_time).is_null()
-    if timeless.true_count == 0 and (corrupt is None or corrupt.null_count == len(corrupt)):
+    refused = batch.column(event_time).is_null()
+    ahead = None
+    if AHEAD in batch.schema.names:
+        ahead = pc.fill_null(batch.column(AHEAD), False)
+        refused = pc.or_(refused, ahead)
+    if refused.true_count == 0 and (corrupt is None or corrupt.null_count == len(corrupt)):
         return None
-    refused = timeless
     unreadable = pa.array(np.zeros(len(batch), np.bool_))
     if corrupt is not None:
         nothing = corrupt.is_valid()
@@ -48,7 +58,10 @@ def set_aside(
         unreadable = pc.and_(refused, corrupt.is_valid())
     if refused.true_count == 0:
         return None
-    reasons = pc.if_else(unreadable, UNREADABLE, NO_EVENT_TIME).filter(refused)
+    reasons = pc.if_else(unreadable, UNREADABLE, NO_EVENT_TIME)
+    if ahead is not None:
+        reasons = pc.if_else(ahead, TOO_FAR_AHEAD, reasons)
+    reasons = reasons.filter(refused)
     texts = pa.nulls(len(reasons), pa.string())
     if values:
         left = batch.filter(refused)
@@ -64,7 +77,7 @@ def set_aside(
 
 def texts_of(rows: pa.Table) -> list[str]:
     """Each row as JSON."""
-    names = [name for name in rows.column_names if name != CORRUPT]
+    names = [name for name in rows.column_names if name not in (CORRUPT, AHEAD)]
     return [json.dumps(row, default=_plain, ensure_ascii=False) for row in _dicts(rows, names)]
 
 

@@ -97,6 +97,8 @@ class Job:
     limits: Limits | None = None
     idle: int | None = None
     """Milliseconds of event time that a stream may fall behind the others; None: any time."""
+    max_ahead: int | Literal["default", "off"] = "default"
+    """Milliseconds that the event time of a row may be ahead of its arrival."""
     late: Sink | None = None
     """The sink of late rows, if there is one."""
     rejected: Sink | None = None

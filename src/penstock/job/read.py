@@ -83,6 +83,7 @@ def job_of(
         overload=top.text("overload"),
         limits=_limits(top.table("limits")),
         idle=top.duration("idle"),
+        max_ahead=_max_ahead(top),
         late=_side_sink(top, "late", folder),
         rejected=_side_sink(top, "rejected", folder),
         alerts=_alerts(top.table("alerts")),
@@ -97,6 +98,13 @@ def job_of(
     top.end()
     _check_writable(top.where("checkpoint"), job.checkpoint)
     return job
+
+
+def _max_ahead(top: Table) -> int | Literal["default", "off"]:
+    text = top.text("max_ahead", 'a duration such as "1 DAY", or "off"')
+    if text is None:
+        return "default"
+    return "off" if text.strip().lower() == "off" else top.milliseconds("max_ahead", text)
 
 
 def _query(top: Table, folder: Path) -> str:

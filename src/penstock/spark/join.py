@@ -36,7 +36,7 @@ from pyspark.sql import functions as sql
 from penstock.cells.delivery import Delivery, from_chunk, to_chunk
 from penstock.cells.packing import NO_NEWS, PACKED, Packer
 from penstock.cells.placement import HotValues, Placement, place
-from penstock.cells.rejected import CORRUPT
+from penstock.cells.rejected import AHEAD, CORRUPT
 from penstock.cells.value_hash import VERSION
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
@@ -56,6 +56,7 @@ from penstock.spark.operator.cell_work import CellWork
 from penstock.spark.operator.evolution import Evolved, evolved
 from penstock.spark.operator.version_stream import Versioned, version_stream
 from penstock.spark.private_spark import look_again, watermark_delay
+from penstock.spark.rows.ahead import MOST_AHEAD, marked, most_ahead, too_far_ahead
 from penstock.spark.rows.arrow_types import answer_schema, arrow_schema, check_type
 from penstock.spark.rows.envelope import Envelope
 from penstock.spark.rows.pushdown import Pushdown, needs_clock, push_down, quote
@@ -93,6 +94,7 @@ def join(
     checkpoint: str | os.PathLike[str] | None = None,
     result_time: str | None = None,
     refresh: Mapping[str, Any] | None = None,
+    max_ahead: Any = MOST_AHEAD,
     **options: Any,
 ) -> DataFrame:
     """The answer to ``query`` over ``frames``, by source.
@@ -123,7 +125,9 @@ def join(
     ``reason``, ``event_time``, ``watermark`` and ``value``, the row as JSON. See
     :func:`penstock.spark.split`. ``result_time`` names one more column, with the event time of each
     result, that Spark's own operators by event time may use: see
-    :mod:`penstock.spark.rows.result_time`.
+    :mod:`penstock.spark.rows.result_time`. ``max_ahead`` is how far the event time of a row may be
+    ahead of its micro-batch, for all sources or by source; rows that are further ahead would move
+    the clock, so they are set aside as ``too far ahead``. None: any time.
     ``options`` are those of :class:`penstock.Engine`. ``state_folder`` has no
     effect any more: windows are in Spark's state store, with the checkpoint.
 
@@ -167,6 +171,7 @@ def join(
     delays = watermark_delays(query, frames, moving, lateness)
     if born is not None:
         frames = with_watermarks(frames, moving, delays)
+    ahead = most_ahead(query, moving, max_ahead) if streaming else {}
     if streaming:
         warn_without_watermark(query, moving, delays)
     options = {**options, "watermark_policy": watermark_policy(spark)}
@@ -202,11 +207,15 @@ def join(
             values=dropped is not None,
             retired=taken_over.retired,
         )
+        early = too_far_ahead(frames[source], stream.event_time, ahead.get(source))
+        frame = marked(frames[source], early)
+        early = None if early is None else sql.col(AHEAD)
         rows = pushed.apply(
-            frames[source],
-            _in_order(frames[source], schemas[source]),
+            frame,
+            _in_order(frame, schemas[source]),
             stream.event_time,
-            _unplaced(frames[source], stream.event_time) if streaming else None,
+            _unplaced(frame, stream.event_time) if streaming else None,
+            early,
         )
         packed.append(rows.mapInArrow(_packing(packer), PACKED))
     versioned = None
@@ -374,7 +383,7 @@ def _in_order(frame: DataFrame, schema: pa.Schema) -> list[str]:
 
     The text of what could not be read comes with them, if ``frame`` has it.
     """
-    return [name for name in frame.columns if name in schema.names or name == CORRUPT]
+    return [name for name in frame.columns if name in schema.names or name in (CORRUPT, AHEAD)]
 
 
 def _unplaced(frame: DataFrame, event_time: str | None) -> Column | None:
@@ -382,6 +391,8 @@ def _unplaced(frame: DataFrame, event_time: str | None) -> Column | None:
     found = None if event_time is None else sql.col(quote(event_time)).isNull()
     if found is not None and CORRUPT in frame.columns:
         found = found | sql.col(CORRUPT).isNotNull()
+    if found is not None and AHEAD in frame.columns:
+        found = found | sql.coalesce(sql.col(AHEAD), sql.lit(False))
     return found
 
 

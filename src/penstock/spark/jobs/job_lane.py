@@ -105,6 +105,8 @@ def _obstacle(job: Job) -> str | None:
     """Why Penstock cannot read the sources of ``job`` itself, if it cannot."""
     if job.late is not None or job.rejected is not None:
         return "rows that were dropped go to a sink only in the other lane"
+    if job.max_ahead not in ("default", "off"):
+        return "rows too far ahead of their arrival are set aside only in the other lane"
     if job.overload == "defer":
         return "probes that are put off are kept with windows, in the other lane"
     for name, source in job.sources.items():

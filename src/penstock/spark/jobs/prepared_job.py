@@ -31,6 +31,7 @@ from penstock.spark.jobs.sources import read_source
 from penstock.spark.jobs.spark_mistake import blamed_on
 from penstock.spark.jobs.told_warnings import collected_warnings
 from penstock.spark.join import join, placement_of
+from penstock.spark.rows.ahead import MOST_AHEAD
 from penstock.spark.rows.arrow_types import arrow_schema
 from penstock.spark.session import PARTITIONS, parallelism
 from penstock.spark.state.checkpoint_files import CheckpointFiles
@@ -82,6 +83,7 @@ class PreparedJob:
                 trigger=interval_of(job),
                 dropped=DROPPED if job.late or job.rejected else None,
                 refresh=job.refreshed,
+                max_ahead=_max_ahead(job),
                 **self.options,
             )
 
@@ -173,6 +175,10 @@ def _before(
         return parse(owner.query, schemas, event_times)
     except PenstockError:
         return None
+
+
+def _max_ahead(job: Job) -> Any:
+    return {"default": MOST_AHEAD, "off": None}.get(str(job.max_ahead), job.max_ahead)
 
 
 def _hot(job: Job) -> dict[str, tuple[Any, ...]] | None:

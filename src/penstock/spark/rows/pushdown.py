@@ -92,10 +92,12 @@ class Pushdown:
         columns: Sequence[str],
         event_time: str | None,
         but: Column | None = None,
+        ahead: Column | None = None,
     ) -> DataFrame:
         """``columns`` of ``frame`` as they go to the packing.
 
-        Rows for which ``but`` is true are never rejected.
+        Rows for which ``but`` is true are never rejected. Where ``ahead`` is, the event time of a
+        row does not count.
         """
         quoted = [quote(name) for name in columns]
         if self.condition is None:
@@ -105,7 +107,10 @@ class Pushdown:
             return frame.where(condition).select(*quoted)
         assert event_time is not None
         row = sql.when(condition, sql.struct(*quoted))
-        return frame.select(sql.col(quote(event_time)).alias("time"), row.alias("row"))
+        time = sql.col(quote(event_time))
+        if ahead is not None:
+            time = sql.when(~sql.coalesce(ahead, sql.lit(False)), time)
+        return frame.select(time.alias("time"), row.alias("row"))
 
 
 def push_down(query: JoinGraph, frame: DataFrame, source: str, needs_clock: bool) -> Pushdown:
