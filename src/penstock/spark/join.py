@@ -214,7 +214,10 @@ def join(
             frame,
             _in_order(frame, schemas[source]),
             stream.event_time,
-            _unplaced(frame, stream.event_time) if streaming else None,
+            # A filter that Spark may push into a scan is to name columns of the scan alone.
+            _unplaced(frame if pushed.is_masked else frames[source], stream.event_time)
+            if streaming
+            else None,
             early,
         )
         packed.append(rows.mapInArrow(_packing(packer), PACKED))
