@@ -148,3 +148,32 @@ def test_an_error_does_not_count_where_the_rest_has_decided() -> None:
         assert answer(engine, {"B": one(1, 1, 0)}) == []
         assert answer(engine, {"B": one(1, 2, None)}) == []
         assert answer(engine, {"B": one(1, 3, 1)}) == [(0, 3, 0)]
+
+
+def test_candidates_of_composites_are_those_that_were_tested() -> None:
+    """Beside a theta join orders run one by one; one that asks goes on with what it had found."""
+    text = (
+        "SELECT A.id AS a, B.id AS b, C.id AS c, D.id AS d, E.id AS e FROM A [RANGE 1 SECOND], "
+        "B [RANGE 1 SECOND], C [RANGE 1 SECOND], D [RANGE 1 SECOND], E [RANGE 1 SECOND] WHERE "
+        "A.x = B.x AND A.y = C.y AND B.y = D.y AND C.s < D.s AND E.id > A.id AND E.id < A.id + 9"
+    )
+    query = penstock.parse(text, schemas=dict.fromkeys("ABCDE", SCHEMA))
+    ways = [
+        penstock.Engine(query, plan="(((A B) C D) E)", adapt="off", execution=way)
+        for way in ("auto", "reference")
+    ]
+    chance = np.random.default_rng(5)
+    total = 0
+    for number in range(6):
+        push = {}
+        for name in "ABCDE":
+            ids = range(100 * number, 100 * number + 20)
+            x, y = chance.integers(0, 4, 20), chance.integers(0, 3, 20)
+            s = [chance.choice(["a", "b", "c"]) for _ in ids]
+            columns = [ids, x, y, [1.0] * 20, [1] * 20, s, [100 * number] * 20]
+            arrays = [pa.array(c, t) for c, t in zip(columns, SCHEMA.types, strict=True)]
+            push[name] = pa.record_batch(arrays, schema=SCHEMA)
+        results = [sorted(map(str, engine.push(push).to_pylist())) for engine in ways]
+        assert results[0] == results[1]
+        total += len(results[0])
+    assert total > 100

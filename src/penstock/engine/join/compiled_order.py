@@ -153,7 +153,7 @@ class CompiledOrder:
             if needed > space.room:
                 space.make_room(needed)
             work = space.of(width)
-            if first < 0:
+            if first < 0 and not self._rest[kernel.REST_STEP]:
                 for slot, stream in enumerate(self.given):
                     work[0, slot, :count] = batch.ids[stream]
             made = kernel.run(
@@ -184,17 +184,17 @@ class CompiledOrder:
         If it is tested inside, that has failed for one of them, which is an error.
         """
         number, count, failed = rest.tolist()
+        rest[:] = 0  # If the predicate cannot be computed, the next push begins at the beginning.
         step, made = self.steps[number - 1], work[number & 1]
         known = len(self.given) + sum(len(_streams_of(s.target)) for s in self.steps[:number])
         streams = list(self.slots)[:known]
         if step.program is not None:
-            rest[:] = 0
             step.holding({s: made[i, failed : failed + 1] for i, s in enumerate(streams)})
             raise InvariantBroken("a predicate failed in a program, but not on columns")
         kept = step.holding({s: made[i, :count] for i, s in enumerate(streams)})
         if len(kept) < count:
             made[:known, : len(kept)] = made[:known, kept]
-        rest[kernel.REST_COUNT] = len(kept)
+        rest[kernel.REST_STEP], rest[kernel.REST_COUNT] = number, len(kept)
 
     @property
     def is_dated(self) -> bool:
