@@ -19,8 +19,8 @@ from penstock.sources.file_source import FileSource
 from penstock.sources.file_tree import FileTree
 from penstock.sources.ledger import Entry, Ledger, Position
 from penstock.sources.portion import UNLIMITED, Progress
-from penstock.spark.data_source.lane import Lane
-from penstock.spark.data_source.sourced_cell import STATICS, SourcedCell, Taken
+from penstock.spark.data_source.lane import STATICS, Lane
+from penstock.spark.data_source.sourced_cell import SourcedCell, Taken
 from penstock.testing import Case
 
 
@@ -32,6 +32,8 @@ class SourcedCase:
     folder: Path
     cells: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
+    snapshots: Mapping[str, Any] = field(default_factory=dict)
+    """What the lane says about snapshots."""
 
     def __post_init__(self) -> None:
         self.graph: JoinGraph = self.case.graph()
@@ -62,6 +64,7 @@ class SourcedCase:
             },
             columns,
             self.ledger,
+            **self.snapshots,
         )
 
     def write(self, number: int) -> Position:

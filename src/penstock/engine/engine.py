@@ -909,7 +909,7 @@ class Engine:
     def restore(
         cls,
         query: JoinGraph,
-        blob: bytes,
+        blob: bytes | memoryview,
         plan: str | Plan | None = None,
         until: int | None = None,
         **options: Any,

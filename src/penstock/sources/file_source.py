@@ -77,6 +77,10 @@ class FileSource:
     def format(self) -> FileFormat:
         return format_of(self.format_name)
 
+    @property
+    def kept_nanoseconds(self) -> int | None:
+        return None
+
     def progress(self, kept: Any = None) -> TakenFiles:
         return TakenFiles(kept)
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +36,7 @@ from pyarrow import fs
 from penstock.errors import CheckpointError
 from penstock.sources.file_tree import open_address
 from penstock.sources.portion import Portions
+from penstock.sources.replace_file import replace_file
 
 _FOLDER = "penstock"
 """Below the checkpoint folder of the query."""
@@ -123,6 +123,11 @@ class Ledger:
     def _opened(self) -> tuple[fs.FileSystem, str]:
         system, path = open_address(self.address)
         return system, posixpath.join(path, _FOLDER)
+
+    @property
+    def place(self) -> tuple[fs.FileSystem, str]:
+        """The file system and the folder of the ledger."""
+        return self._opened
 
     def __reduce__(self) -> tuple[type[Ledger], tuple[str]]:
         return Ledger, (self.address,)
@@ -236,34 +241,13 @@ class Ledger:
         path = posixpath.join(folder, name)
         try:
             if isinstance(system, fs.LocalFileSystem):
-                _replace(path, content, durable)
+                replace_file(path, [content], durable)
                 return
             system.create_dir(folder, recursive=True)
             with system.open_output_stream(path) as file:
                 file.write(content)
         except OSError as problem:
             raise CheckpointError(f"the ledger cannot be written: {problem}") from None
-
-
-def _replace(path: str, content: bytes, durable: bool) -> None:
-    """Write a local file under another name, then give it its own."""
-    passing = f"{path}.{os.getpid()}"
-    try:
-        file = open(passing, "wb")  # noqa: SIM115 - the folder may have to be made first
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        file = open(passing, "wb")  # noqa: SIM115
-    try:
-        with file:
-            file.write(content)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(passing, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(passing)
-        raise
 
 
 def _name(position: Position, kind: str) -> str:

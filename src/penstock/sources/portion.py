@@ -64,6 +64,11 @@ class Source(Protocol):
         """How much a batch takes, unless Spark asks for everything."""
         ...
 
+    @property
+    def kept_nanoseconds(self) -> int | None:
+        """How long rows stay, in nanoseconds; None if that is for the user to say."""
+        ...
+
     def progress(self, kept: Any = None) -> Progress:
         """Nothing taken so far, or what :meth:`Progress.to_json` gave."""
         ...

@@ -19,7 +19,7 @@ from penstock.cells.placement import place
 from penstock.cells.router import Router
 from penstock.engine.push.dropped import Dropped
 from penstock.errors import PenstockError
-from penstock.spark.data_source import engine_cache, sourced_cell
+from penstock.spark.data_source import cell_snapshots, engine_cache, sourced_cell
 from penstock.testing import Case, Knobs, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
 from penstock.testing.time_rules import with_time_rules
@@ -58,10 +58,21 @@ def usable(seed: int, features: tuple[str, ...]) -> Case | None:
     return case
 
 
+@pytest.fixture(autouse=True)
+def every_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of its own, in which every snapshot is worth its while."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("_WORTH_SECONDS", "_WORTH_BYTES", "_SHARE"):
+        monkeypatch.setattr(cell_snapshots, name, 0)
+
+
 def run(case: Case, folder: Path, chance: random.Random) -> int:
     """Run ``case`` with engines that vanish, fall behind, are ahead, and other cells; how many
     results there were."""
-    sourced = SourcedCase(case, folder, cells=chance.choice([1, 1, 2, 4]))
+    sourced = SourcedCase(case, folder, cells=chance.choice([1, 1, 2, 4, 7]))
+    if chance.random() < 0.6:  # Snapshots in every batch, in the cache or beside the ledger.
+        kinds: list[dict[str, Any]] = [{"cache_bytes": 1 << 30}, {"durable_seconds": 0.0}]
+        sourced.snapshots = chance.choice([*kinds, kinds[0] | kinds[1]])
     graph = sourced.graph
     oracle = spark_oracle(case, graph)
     expected: list[list[Any]] = []
@@ -82,6 +93,8 @@ def run(case: Case, folder: Path, chance: random.Random) -> int:
         fate = chance.random()
         if fate < 0.3:
             engine_cache.clear()
+            if chance.random() < 0.3:
+                damage(folder.parent, chance)
         cells = chance.choice([1, 2, 3]) if fate > 0.8 else None
         if chance.random() < 0.9:  # Else the engine falls behind: somebody else did the batch.
             check(number, cells)
@@ -90,6 +103,44 @@ def run(case: Case, folder: Path, chance: random.Random) -> int:
         if chance.random() < 0.15:  # Back to an older one.
             check(chance.randint(0, number), None)
     return total
+
+
+def damage(folder: Path, chance: random.Random) -> None:
+    """Some snapshots are gone, others cut off or changed."""
+    for file in sorted(folder.rglob("*.snapshot")):
+        fate = chance.random()
+        if fate < 0.3:
+            file.unlink()
+        elif fate < 0.6:
+            content = bytearray(file.read_bytes())
+            content[chance.randrange(len(content))] ^= 1
+            file.write_bytes(content[: len(content) if fate < 0.5 else -1])
+
+
+def test_a_snapshot_saves_reading_and_stands_in_for_files_that_are_gone(tmp_path: Path) -> None:
+    """With the files of its windows removed, only a cell with a snapshot goes on."""
+    case = next(c for s in range(50_000, 60_000) if (c := usable(s, ("lateness", "late"))))
+    oracle = spark_oracle(case, case.graph())
+    expected = [oracle.push(push) for push in case.pushes]
+    last = len(case.pushes) - 1
+    for snapshots in ({"durable_seconds": 0.0}, {"cache_bytes": 1 << 30}, {}):
+        sourced = SourcedCase(case, tmp_path / str(len(list(tmp_path.iterdir()))))
+        sourced.snapshots = snapshots
+        engine_cache.clear()
+        for number in range(len(case.pushes)):
+            sourced.write(number)
+            if number < last:
+                sourced.take(number)
+        engine_cache.clear()
+        for name in sourced.graph.sources:
+            for file in (sourced.folder / name).glob("*.parquet"):
+                if file.name != f"{last:04}.parquet":
+                    file.unlink()
+        if snapshots:
+            assert difference(rows_of(sourced.take(last)), expected[last]) is None
+        else:
+            with pytest.raises(PenstockError, match="is gone"):
+                sourced.take(last)
 
 
 @pytest.mark.parametrize("features", KINDS, ids="-".join)

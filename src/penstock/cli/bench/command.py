@@ -68,6 +68,22 @@ def add_parser(commands: Any) -> None:
     paths.add_argument("--feedback", metavar="F,…", help="off, jit or both (default: both)")
     paths.add_argument("--json", metavar="FILE", help="write all figures to FILE")
     paths.set_defaults(run=run_paths_bench)
+    recovery = names.add_parser(
+        "recovery",
+        help="how soon a lost cell gives results again, with a snapshot and without",
+        description="A cell that reads its files itself, with a window of so many rows, loses its "
+        "engine. Time to the results of the next batch, with the snapshot of the cache and without "
+        "it, by reading the window again.",
+        epilog="example: penstock bench recovery --rows 10000000 --format parquet,json",
+    )
+    recovery.add_argument(
+        "--rows", type=int, default=1_000_000, metavar="N", help="of the window (default: 1000000)"
+    )
+    recovery.add_argument(
+        "--format", metavar="F,…", help="some of parquet, json, csv (default: parquet)"
+    )
+    recovery.add_argument("--json", metavar="FILE", help="write all figures to FILE")
+    recovery.set_defaults(run=run_recovery_bench)
     bench_spark.add_parser(names)
     bench_session.add_parser(names)
     bench_peers.add_parser(names)
@@ -93,6 +109,7 @@ def run_list(options: argparse.Namespace) -> int:
     console.print(table)
     console.print("\n[bold]penstock bench spark[/] — W1 on Spark, against Spark's own joins")
     console.print("[bold]penstock bench paths[/] — what NULLs, strings, limits, … cost a push")
+    console.print("[bold]penstock bench recovery[/] — how soon a lost cell gives results again")
     console.print("[bold]penstock bench peers[/] — the same joins on other engines")
     console.print("\npenstock bench engine --help shows the options.")
     return 0
@@ -125,6 +142,35 @@ def run_paths_bench(options: argparse.Namespace) -> int:
         raise OptionError("--batch takes some of 10000, 100 and 1, --feedback some of off and jit")
     found = paths_bench(batches, options.rounds, feedbacks, _names(options.only))
     show(found)
+    if options.json:
+        Path(options.json).write_text(json.dumps(found, indent=1))
+    return 0
+
+
+def run_recovery_bench(options: argparse.Namespace) -> int:
+    import json
+    from pathlib import Path
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from penstock.spark.bench.recovery_bench import FORMATS, recovery
+
+    kinds = _names(options.format) or FORMATS[:1]
+    if set(kinds) - set(FORMATS) or options.rows < 1:
+        raise OptionError(f"--format takes some of {', '.join(FORMATS)}, --rows 1 or more")
+    found = [recovery(options.rows, kind) for kind in kinds]
+    table = Table(box=None, pad_edge=False)
+    for heading in ("format", "rows", "way", "seconds", "CPU seconds", "MB"):
+        table.add_column(heading, justify="left" if heading in ("format", "way") else "right")
+    ways = {"with a snapshot": "first batch, with a snapshot", "without": "first batch, without"}
+    ways |= {"snapshot": "writing the snapshot", "live": "taking in the window"}
+    for each in found:
+        for way, told in ways.items():
+            size = f"{each['snapshot_bytes'] / 1e6:,.0f}" if way == "snapshot" else ""
+            spent = (f"{each[way]['seconds']:.2f}", f"{each[way]['cpu_seconds']:.2f}")
+            table.add_row(each["format"], f"{each['rows']:,}", told, *spent, size)
+    Console(highlight=False).print(table)
     if options.json:
         Path(options.json).write_text(json.dumps(found, indent=1))
     return 0

@@ -77,7 +77,7 @@ class Checkpoint:
         return b"".join([*parts, _checksum(*parts)])
 
     @classmethod
-    def from_bytes(cls, blob: bytes, query: JoinGraph) -> Checkpoint:
+    def from_bytes(cls, blob: bytes | memoryview, query: JoinGraph) -> Checkpoint:
         """Read ``blob``; raises :class:`CheckpointError` if it is damaged or of another query."""
         if not isinstance(blob, bytes | bytearray | memoryview):
             raise CheckpointError(f"a checkpoint is bytes, not {type(blob).__name__}")

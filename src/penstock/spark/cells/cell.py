@@ -73,7 +73,9 @@ class Cell:
         self._static = settings.static.keys()
 
     @classmethod
-    def restore(cls, settings: CellSettings, blob: bytes, keep_plan: bool = False) -> Cell:
+    def restore(
+        cls, settings: CellSettings, blob: bytes | memoryview, keep_plan: bool = False
+    ) -> Cell:
         """The cell that :meth:`checkpoint` wrote down, with the options and lateness of now.
 
         Its plan is that of ``settings``; with ``keep_plan`` it stays as it was.

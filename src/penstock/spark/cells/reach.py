@@ -25,10 +25,16 @@ from dataclasses import dataclass
 from penstock.query.join_graph import JoinGraph
 from penstock.query.window import Range, Rows
 from penstock.sources.ledger import Note
+from penstock.sources.portion import Source
+from penstock.spark.cells.cell import CellSettings
 
 _SETTLED = 1_000_000
 """Nanoseconds of event time before the watermark that aggregates may look at: one millisecond, at
 least one tick."""
+
+_MARGIN = 2
+"""Windows that a source must keep to be read again: one, and one for the time that a query may be
+down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,25 @@ class Reach:
             name in note.newest and _reaches(note.newest[name], span, watermark)
             for name, span in self.spans.items()
         )
+
+
+def unkept_by_sources(settings: CellSettings, sources: Mapping[str, Source]) -> str | None:
+    """Why sources may not have what windows need any more when it is read again; None if they do
+    as long as files stay that windows reach."""
+    reach = Reach.of(settings.query)
+    if not reach.is_bounded:
+        return "windows reach back to the first row"
+    endless = [name for name in reach.spans if name not in settings.delays]
+    if endless:
+        return f"{endless[0]} has no watermark, so windows reach back to the first row"
+    for name in reach.spans or reach.counts:
+        kept = sources[name].kept_nanoseconds
+        if kept is None:
+            continue
+        delay = settings.delays.get(name, 0) * 10**6
+        if not reach.spans or kept < _MARGIN * ((reach.spans[name] or 0) + delay):
+            return f"{name} keeps its rows for {kept // 10**9} s, and windows may reach further"
+    return None
 
 
 def _reaches(newest: int, span: int | None, watermark: int | None) -> bool:

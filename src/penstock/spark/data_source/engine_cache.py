@@ -32,6 +32,14 @@ class LiveCell:
     """Bytes of its state."""
     obeyed: int = 0
     """The number of the last order about the plan that it has obeyed."""
+    made_seconds: float = 0.0
+    """Seconds that it took to make the engine, of reading windows again or of a snapshot."""
+    save_seconds: float = 0.0
+    """Seconds that its last snapshot took to write; 0 if there was none."""
+    unsaved_seconds: float = 0.0
+    """Seconds of work since its last snapshot."""
+    written: float = 0.0
+    """When its last durable snapshot was written, in seconds since 1970; 0 if that is not known."""
 
 
 def take(lane: str, cell: int) -> LiveCell | None:

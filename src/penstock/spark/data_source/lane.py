@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,9 @@ from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Source
 from penstock.spark.cells.cell import CellSettings
 from penstock.spark.rows.envelope import report_column
+
+STATICS = "statics"
+"""The name in the ledger of the portions of static relations."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,11 @@ class Lane:
     """Seconds between triggers, if there is such a trigger."""
     reports: bool = False
     """Whether each cell adds a row with its report (:mod:`penstock.spark.rows.envelope`)."""
-    about: Mapping[str, Any] = field(default_factory=dict)
+    cache_bytes: int = 0
+    """Bytes of snapshots that may be on a local disk; 0 if there are to be none."""
+    durable_seconds: float | None = None
+    """Seconds between two snapshots in the checkpoint folder; None where sources keep what windows
+    need."""
 
     @property
     def query(self) -> JoinGraph:
@@ -89,14 +96,29 @@ class Lane:
         """Of one tick of the query."""
         return 1_000_000 // self.query.ticks_per_millisecond
 
+    def state_fingerprint(self, with_place: bool) -> str:
+        """Tells apart what engines hold, whatever their plan; ``with_place``: and whose ledger it
+        is, and which rows its static relations have."""
+        settings = self.settings
+        clock = [settings.options.get(name) for name in ("idle", "watermark_policy", "max_ahead")]
+        parts: list[Any] = [query_fingerprint(self.query), VERSION, self._grid, clock]
+        parts += [sorted(settings.delays.items()), sorted(self.columns.items())]
+        if with_place and self.ledger is not None:
+            parts += [self.ledger.address, self.ledger.value(STATICS)]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+
+    @cached_property
+    def _grid(self) -> list[Any]:
+        grid: list[Any] = [(d.share, str(d)) for d in self.placement.dimensions]
+        grid += [(g.hash, [(d.share, str(d)) for d in g.dimensions]) for g in self.placement.hot]
+        return grid
+
     @cached_property
     def fingerprint(self) -> str:
         """Tells engines apart that may not stand in for each other."""
         settings = self.settings
-        grid: list[Any] = [(d.share, str(d)) for d in self.placement.dimensions]
-        grid += [(g.hash, [(d.share, str(d)) for d in g.dimensions]) for g in self.placement.hot]
         where = None if self.ledger is None else self.ledger.address
         options = sorted((name, str(value)) for name, value in settings.options.items())
-        parts = [query_fingerprint(self.query), VERSION, grid, settings.plan, where, options]
+        parts = [query_fingerprint(self.query), VERSION, self._grid, settings.plan, where, options]
         parts += [sorted(settings.delays.items()), sorted(self.columns.items())]
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

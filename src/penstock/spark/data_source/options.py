@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ import pyarrow as pa
 from penstock.cells.placement import place
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
-from penstock.errors import InputError, OptionError, PenstockError, QueryError
+from penstock.errors import InputError, OptionError, PenstockError, PenstockWarning, QueryError
 from penstock.job.mistake import did_you_mean, listed
 from penstock.planning.limits import Limits
 from penstock.query.column_list import read_columns, source_names
@@ -32,6 +34,7 @@ from penstock.sources.file_tree import FileTree
 from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Admission, Source
 from penstock.spark.cells.cell import CellSettings
+from penstock.spark.cells.reach import unkept_by_sources
 from penstock.spark.cells.trigger_budget import with_budget
 from penstock.spark.data_source.lane import Lane
 from penstock.spark.rows.watermarks import warn_without_watermark
@@ -52,7 +55,13 @@ _QUERY = (
     "cores",
     "limits",
     "hot",
+    "snapshotCache",
+    "snapshotInterval",
 )
+_CACHE = "2g"
+"""Bytes of snapshots on a local disk: some ten million rows, of all queries of a user together."""
+_INTERVAL = "10 MINUTES"
+"""Time between two snapshots in the checkpoint folder: what is read again after a failure."""
 _FOR_ALL = ("eventTime", "watermark", "maxFilesPerTrigger", "maxBytesPerTrigger", "format")
 _OF_FILES = (
     "path",
@@ -187,7 +196,34 @@ def _placed(
         given.get("orders"),
         interval,
         given.get("reports", "false").lower() == "true",
+        _cache_bytes(given.get("snapshotcache", _CACHE)),
+        None if checkpoint is None else _durable_seconds(given, settings, made),
     )
+
+
+def _cache_bytes(text: str) -> int:
+    match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)b?\s*", text.lower())
+    if match is None:
+        raise OptionError(f"snapshotCache is bytes, such as 512m or 0 for none, not {text!r}")
+    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[match[2]]
+
+
+def _durable_seconds(
+    given: Mapping[str, str], settings: CellSettings, made: Mapping[str, Source]
+) -> float | None:
+    """Seconds between two snapshots in the checkpoint folder, if windows need any."""
+    text = given.get("snapshotinterval", _INTERVAL)
+    seconds = (milliseconds("snapshotInterval", text) or 0) / 1e3
+    reason = unkept_by_sources(settings, made)
+    if reason is None or not seconds:
+        return None
+    warnings.warn(
+        f"{reason}: a snapshot of each cell is kept in the checkpoint folder, every "
+        f"{text.strip().lower()} (snapshotInterval)",
+        PenstockWarning,
+        stacklevel=2,
+    )
+    return seconds
 
 
 def _json(given: Mapping[str, str], name: str) -> Any:

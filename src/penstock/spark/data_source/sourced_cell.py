@@ -6,7 +6,8 @@ at the first, and gets it in the cheapest way that there is:
 - the engine in memory stands there: it goes on (``live``);
 - it stands at an earlier entry of the same chain: it takes in what it lacks (``replayed``);
 - there is none, or it is ahead, or in another branch: a new one takes in the entries whose rows can
-  still be alive (:mod:`penstock.spark.cells.reach`), answers dropped (``restored``).
+  still be alive (:mod:`penstock.spark.cells.reach`), answers dropped (``restored``). If one
+  of these has a snapshot (:mod:`penstock.spark.data_source.cell_snapshots`), it begins there.
 
 All give the same engine as far as answers go, since an engine is a function of what it took in and
 in which batches: late decisions of a batch are made by the watermark before it, which is a function
@@ -17,7 +18,7 @@ number of cells, a plan or a query, so all of these may change from one start to
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -40,16 +41,14 @@ from penstock.spark.cells.reach import Reach
 from penstock.spark.cells.trigger_budget import seconds_until_due
 from penstock.spark.data_source import engine_cache
 from penstock.spark.data_source.batch_rows import BatchReader, BatchRows, Reading
+from penstock.spark.data_source.cell_snapshots import CellSnapshots
 from penstock.spark.data_source.engine_cache import LiveCell
-from penstock.spark.data_source.lane import Lane
+from penstock.spark.data_source.lane import STATICS, Lane
 from penstock.spark.rows.side_rows import counted as counted_rows
 from penstock.spark.rows.side_rows import side_rows, told_once
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.plan_orders import PlanOrders, obey
 from penstock.telemetry.operator_batch import operator_batches
-
-STATICS = "statics"
-"""The name in the ledger of the portions of static relations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,7 @@ class SourcedCell:
         self._number = number
         self._reader = BatchReader(lane, number)
         self._reach = Reach.of(lane.query)
+        self._snapshots = CellSnapshots(lane, number)
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -113,6 +113,8 @@ class SourcedCell:
             self._ledger.add_note(end, reading.note)
         after = engine.metrics()
         live.position, live.size = end, int(after["state"]["bytes"])
+        is_new = origin in ("new", "restored")
+        self._snapshots.keep(live, time.perf_counter() - began, is_new)
         engine_cache.put(self._lane.fingerprint, self._number, live)
         then, now = counted["sources"], after["sources"]
         overload = after["overload"] if "budget" in after["overload"] else {}
@@ -215,34 +217,42 @@ class SourcedCell:
         reach back to the first."""
         if not self._reach.is_bounded:
             return None
-        needed = self._needed(position)
+        needed = list(self._needed(position))
         if needed and needed[-1].at.number == 1:
             return None
         return needed[-1].at.number - 1 if needed else position.number  # With the note before.
 
-    def _needed(self, position: Position) -> list[_Needed]:
+    def _needed(self, position: Position) -> Iterator[_Needed]:
         """The entries whose rows may still be alive at ``position``, the newest first."""
         watermark = self._watermark(self.note(position))
-        needed: list[_Needed] = []
         newer: dict[str, int] = {}
         for at, entry in self._ledger.back_from(position):
             note = self.note(at)
             if not self._reach.goes_on(note, watermark, newer):
                 break
             alive = self._reach.alive(note, watermark, newer)
-            needed.append(_Needed(at, entry, note, alive))
+            yield _Needed(at, entry, note, alive)
             for name, count in note.rows.items():
                 newer[name] = newer.get(name, 0) + count
-        return needed
 
     def _rebuilt(self, position: Position) -> LiveCell:
         """An engine that has taken in what is still alive at ``position``."""
-        needed = self._needed(position)
-        live = self._new(self.note(needed[-1].entry.parent if needed else position))
-        for each in reversed(needed):
-            rows = self._reader.read(each.entry.portions, each.note, each.alive, again=True).rows
-            self._push(live, Reading(rows, each.note), again=True)
-        live.position = position
+        began = time.perf_counter()
+        known = self._snapshots.known()
+        needed: list[_Needed] = []
+        for each in self._needed(position):
+            live = self._snapshots.near(known, each.at)
+            if live is not None:
+                self._catch_up(live, [(missed.at, missed.entry) for missed in needed])
+                break
+            needed.append(each)
+        else:
+            live = self._new(self.note(needed[-1].entry.parent if needed else position))
+            for each in reversed(needed):
+                again = self._reader.read(each.entry.portions, each.note, each.alive, again=True)
+                self._push(live, Reading(again.rows, each.note), again=True)
+            live.position = position
+        live.made_seconds = time.perf_counter() - began
         return live
 
     def _new(self, before: Note) -> LiveCell:

@@ -23,9 +23,10 @@ from pyspark.sql.streaming.datasource import (
 from penstock.errors import InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Position
 from penstock.sources.portion import UNLIMITED, Progress
-from penstock.spark.data_source.lane import Lane
+from penstock.spark.data_source.cell_snapshots import durable_snapshots
+from penstock.spark.data_source.lane import STATICS, Lane
 from penstock.spark.data_source.plain_errors import plain_errors
-from penstock.spark.data_source.sourced_cell import STATICS, SourcedCell
+from penstock.spark.data_source.sourced_cell import SourcedCell
 from penstock.spark.private_spark import batch_number
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.plan_orders import PlanOrders
@@ -157,6 +158,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         while oldest.number > 0 and self._ledger.taken(oldest) is None:
             oldest = self._ledger.entry(oldest).parent
         if oldest.number > 0:
+            durable = durable_snapshots(self._lane)
+            if durable is not None:
+                durable.forget_before(oldest.number)
             first = SourcedCell(self._lane, 0).first_needed(oldest)
             if first is not None:
                 self._ledger.forget_before(min(first, oldest.number))

@@ -1,0 +1,142 @@
+"""When a cell writes a snapshot, and which one it goes on from.
+
+In the cache, a snapshot is worth what reading the window again would take, and costs what writing
+it takes. Both are measured. One is written
+
+- when the engine had to be made anew in this batch and that took long: it will be lost again, as
+  where batches are further apart than Spark lets an idle worker live;
+- else when the batches since the last one have taken :data:`_SHARE` times as long as writing it
+  takes, so that snapshots are a few per cent of the work.
+
+Where windows reach further back than sources keep their rows, one is written to the checkpoint
+folder at an interval, and kept for as long as Spark may go back to a batch behind it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+from penstock.errors import CheckpointError
+from penstock.sources.ledger import Position
+from penstock.sources.snapshot import Snapshot, SnapshotFolder, cached_snapshots
+from penstock.spark.cells.cell import Cell
+from penstock.spark.data_source.engine_cache import LiveCell
+from penstock.spark.data_source.lane import Lane
+from penstock.spark.state.checkpoint_files import CheckpointFiles
+from penstock.spark.state.plan_orders import PlanOrders
+
+_WORTH_SECONDS = 1.0
+"""Seconds that making the engine anew must take before the cache is used at all: below, a batch is
+late by less than a trigger."""
+_WORTH_BYTES = 256 << 20
+"""Bytes of state that are taken to be worth it where nobody has measured: some million rows."""
+_SHARE = 20
+"""Seconds of work for each second of writing snapshots."""
+_BYTES_A_SECOND = 1 << 30
+"""State that is written in a second, until it has been measured."""
+
+
+@dataclass(frozen=True)
+class CellSnapshots:
+    """The snapshots of cell ``number`` of ``lane``."""
+
+    lane: Lane
+    number: int
+
+    def near(self, positions: dict[Position, SnapshotFolder], at: Position) -> LiveCell | None:
+        """The cell as a snapshot at ``at`` has it, if :meth:`known` has one that is whole."""
+        folder = positions.get(at)
+        if folder is None:
+            return None
+        owner = self._owner(folder)
+        began = time.perf_counter()
+        found = folder.read(owner, at)
+        if found is None:
+            return None
+        settings, obeyed = self.lane.settings, int(found.about["obeyed"])
+        orders = None if self.lane.orders is None else CheckpointFiles(self.lane.orders)
+        given = PlanOrders.read(orders).given(settings.plan)
+        try:
+            cell = Cell.restore(settings, found.blob, keep_plan=given.hold(obeyed))
+        except CheckpointError:  # It is damaged; what it stands for can be read again.
+            folder.remove(owner, at)
+            return None
+        live = LiveCell(at, cell, obeyed=obeyed)
+        live.made_seconds = time.perf_counter() - began
+        live.written = float(found.about["written"])
+        return live
+
+    def known(self) -> dict[Position, SnapshotFolder]:
+        """Where there are snapshots, and in which folder; the cache is asked first."""
+        found: dict[Position, SnapshotFolder] = {}
+        for folder in (self._durable, self._cache):
+            if folder is not None:
+                found |= dict.fromkeys(folder.positions(self._owner(folder)), folder)
+        return found
+
+    def keep(self, live: LiveCell, seconds: float, is_new: bool) -> None:
+        """Write a snapshot of ``live`` if it is due.
+
+        ``seconds`` is how long the batch took, ``is_new`` whether the engine was made anew in it.
+        """
+        live.unsaved_seconds += seconds
+        now = time.time()
+        if is_new and live.written == 0.0:
+            live.written = now if live.position.number <= 1 else 0.0
+        due = self.lane.durable_seconds
+        is_durable = due is not None and now - live.written >= due
+        is_cached = self._cache is not None and self._is_worth(live, is_new)
+        if not is_durable and not is_cached:
+            return
+        self.write(live, is_durable, is_cached)
+
+    def write(self, live: LiveCell, is_durable: bool = False, is_cached: bool = True) -> None:
+        """Write a snapshot of ``live`` to the checkpoint folder, the cache or both."""
+        began = time.perf_counter()
+        blob = live.cell.checkpoint()
+        if is_durable:
+            live.written = time.time()
+        about = {"obeyed": live.obeyed, "written": live.written}
+        chosen = ((is_durable, self._durable), (is_cached, self._cache))
+        for is_wanted, folder in chosen:
+            if is_wanted and folder is not None:
+                try:
+                    folder.write(Snapshot(self._owner(folder), live.position, blob, about))
+                except OSError as problem:
+                    raise CheckpointError(
+                        f"a snapshot cannot be written to the checkpoint folder: {problem}"
+                    ) from None
+        live.save_seconds = time.perf_counter() - began
+        live.unsaved_seconds = 0.0
+
+    def _is_worth(self, live: LiveCell, is_new: bool) -> bool:
+        if live.made_seconds < _WORTH_SECONDS and live.size < _WORTH_BYTES:
+            return False
+        if is_new and live.made_seconds >= _WORTH_SECONDS:
+            return True
+        cost = live.save_seconds or live.size / _BYTES_A_SECOND
+        return live.unsaved_seconds >= _SHARE * cost
+
+    def _owner(self, folder: SnapshotFolder) -> str:
+        """Snapshots in the checkpoint folder are copied with it, those in the cache are not."""
+        is_cache = folder is self._cache
+        return f"{self.lane.state_fingerprint(is_cache)}{self.number:04}"
+
+    @cached_property
+    def _cache(self) -> SnapshotFolder | None:
+        most = self.lane.cache_bytes
+        return cached_snapshots(most) if most else None
+
+    @cached_property
+    def _durable(self) -> SnapshotFolder | None:
+        return durable_snapshots(self.lane)
+
+
+def durable_snapshots(lane: Lane) -> SnapshotFolder | None:
+    """The snapshots in the checkpoint folder of ``lane``, None if it needs none."""
+    if lane.ledger is None or lane.durable_seconds is None:
+        return None
+    system, folder = lane.ledger.place
+    return SnapshotFolder(system, f"{folder}/snapshots")
