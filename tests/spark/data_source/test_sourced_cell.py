@@ -62,7 +62,7 @@ def usable(seed: int, features: tuple[str, ...]) -> Case | None:
 def every_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of its own, in which every snapshot is worth its while."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("_WORTH_SECONDS", "_WORTH_BYTES", "_SHARE"):
+    for name in ("_WORTH_SECONDS", "_WORTH_SAVES", "_SHARE"):
         monkeypatch.setattr(cell_snapshots, name, 0)
 
 

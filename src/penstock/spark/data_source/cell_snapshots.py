@@ -1,10 +1,13 @@
 """When a cell writes a snapshot, and which one it goes on from.
 
 In the cache, a snapshot is worth what reading the window again would take, and costs what writing
-it takes. Both are measured. One is written
+and loading it takes. All of this is measured: ten million rows of two streams are read again from
+local parquet in 2 CPU seconds, from JSON lines in 6, and loaded from a snapshot in 3. So the cell
+knows how long a row of its sources takes to read, and where that makes more than a snapshot of the
+window takes, one is written
 
-- when the engine had to be made anew in this batch and that took long: it will be lost again, as
-  where batches are further apart than Spark lets an idle worker live;
+- when the engine had to be made anew in this batch: it will be lost again, as where batches are
+  further apart than Spark lets an idle worker live;
 - else when the batches since the last one have taken :data:`_SHARE` times as long as writing it
   takes, so that snapshots are a few per cent of the work.
 
@@ -28,14 +31,15 @@ from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.plan_orders import PlanOrders
 
 _WORTH_SECONDS = 1.0
-"""Seconds that making the engine anew must take before the cache is used at all: below, a batch is
-late by less than a trigger."""
-_WORTH_BYTES = 256 << 20
-"""Bytes of state that are taken to be worth it where nobody has measured: some million rows."""
+"""Seconds that reading the window again must take before the cache is used at all: below, a batch
+is late by less than a trigger."""
+_WORTH_SAVES = 1.5
+"""Reading the window again takes so many times as long as writing a snapshot, or none is written:
+loading it takes about as long as writing it."""
 _SHARE = 20
 """Seconds of work for each second of writing snapshots."""
-_BYTES_A_SECOND = 1 << 30
-"""State that is written in a second, until it has been measured."""
+_ROWS_A_SECOND = 5_000_000
+"""Rows of windows that are written in a second, until it has been measured."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,6 @@ class CellSnapshots:
         if folder is None:
             return None
         owner = self._owner(folder)
-        began = time.perf_counter()
         found = folder.read(owner, at)
         if found is None:
             return None
@@ -64,7 +67,6 @@ class CellSnapshots:
             folder.remove(owner, at)
             return None
         live = LiveCell(at, cell, obeyed=obeyed)
-        live.made_seconds = time.perf_counter() - began
         live.written = float(found.about["written"])
         return live
 
@@ -76,10 +78,11 @@ class CellSnapshots:
                 found |= dict.fromkeys(folder.positions(self._owner(folder)), folder)
         return found
 
-    def keep(self, live: LiveCell, seconds: float, is_new: bool) -> None:
+    def keep(self, live: LiveCell, seconds: float, is_new: bool, rows: int) -> None:
         """Write a snapshot of ``live`` if it is due.
 
-        ``seconds`` is how long the batch took, ``is_new`` whether the engine was made anew in it.
+        ``seconds`` is how long the batch took, ``is_new`` whether the engine was made anew in it,
+        ``rows`` how many its windows hold.
         """
         live.unsaved_seconds += seconds
         now = time.time()
@@ -87,7 +90,7 @@ class CellSnapshots:
             live.written = now if live.position.number <= 1 else 0.0
         due = self.lane.durable_seconds
         is_durable = due is not None and now - live.written >= due
-        is_cached = self._cache is not None and self._is_worth(live, is_new)
+        is_cached = self._cache is not None and self._is_worth(live, is_new, rows)
         if not is_durable and not is_cached:
             return
         self.write(live, is_durable, is_cached)
@@ -111,13 +114,12 @@ class CellSnapshots:
         live.save_seconds = time.perf_counter() - began
         live.unsaved_seconds = 0.0
 
-    def _is_worth(self, live: LiveCell, is_new: bool) -> bool:
-        if live.made_seconds < _WORTH_SECONDS and live.size < _WORTH_BYTES:
+    def _is_worth(self, live: LiveCell, is_new: bool, rows: int) -> bool:
+        reading = rows * live.read_seconds / max(1, live.read_rows)
+        writing = live.save_seconds or rows / _ROWS_A_SECOND
+        if reading < max(_WORTH_SECONDS, _WORTH_SAVES * writing):
             return False
-        if is_new and live.made_seconds >= _WORTH_SECONDS:
-            return True
-        cost = live.save_seconds or live.size / _BYTES_A_SECOND
-        return live.unsaved_seconds >= _SHARE * cost
+        return is_new or live.unsaved_seconds >= _SHARE * writing
 
     def _owner(self, folder: SnapshotFolder) -> str:
         """Snapshots in the checkpoint folder are copied with it, those in the cache are not."""

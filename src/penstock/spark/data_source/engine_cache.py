@@ -32,8 +32,10 @@ class LiveCell:
     """Bytes of its state."""
     obeyed: int = 0
     """The number of the last order about the plan that it has obeyed."""
-    made_seconds: float = 0.0
-    """Seconds that it took to make the engine, of reading windows again or of a snapshot."""
+    read_seconds: float = 0.0
+    """Seconds that reading rows of its sources has taken so far."""
+    read_rows: int = 0
+    """Rows that it has got so."""
     save_seconds: float = 0.0
     """Seconds that its last snapshot took to write; 0 if there was none."""
     unsaved_seconds: float = 0.0

@@ -105,8 +105,11 @@ class SourcedCell:
         engine.drain_dropped()
         refused = self._obey(live)
         again = self._ledger.note(end) is not None
+        opened = time.perf_counter()
         reading = self._reader.read(entry.portions, before, again=again)
         ready = time.perf_counter()
+        live.read_seconds += ready - opened
+        live.read_rows += sum(map(len, reading.rows.values()))
         results = self._push(live, reading, seconds=self._seconds(began))
         pushed = time.perf_counter()
         if self._number == 0:
@@ -114,7 +117,8 @@ class SourcedCell:
         after = engine.metrics()
         live.position, live.size = end, int(after["state"]["bytes"])
         is_new = origin in ("new", "restored")
-        self._snapshots.keep(live, time.perf_counter() - began, is_new)
+        held = sum(int(window["rows"]) for window in after["state"]["windows"].values())
+        self._snapshots.keep(live, time.perf_counter() - began, is_new, held)
         engine_cache.put(self._lane.fingerprint, self._number, live)
         then, now = counted["sources"], after["sources"]
         overload = after["overload"] if "budget" in after["overload"] else {}
@@ -237,7 +241,6 @@ class SourcedCell:
 
     def _rebuilt(self, position: Position) -> LiveCell:
         """An engine that has taken in what is still alive at ``position``."""
-        began = time.perf_counter()
         known = self._snapshots.known()
         needed: list[_Needed] = []
         for each in self._needed(position):
@@ -252,7 +255,6 @@ class SourcedCell:
                 again = self._reader.read(each.entry.portions, each.note, each.alive, again=True)
                 self._push(live, Reading(again.rows, each.note), again=True)
             live.position = position
-        live.made_seconds = time.perf_counter() - began
         return live
 
     def _new(self, before: Note) -> LiveCell:
