@@ -1,0 +1,276 @@
+"""The client of Kafka: which offsets there are, and messages in bulk.
+
+Consumers of confluent-kafka (librdkafka) are kept for as long as the process lives, one for each
+set of options: to connect takes longer than to read. They are told which partitions to read from
+where, batch by batch, so they belong to no group and commit nothing.
+
+Options have the names of Kafka's Java client where Spark's users know those: ``sasl.jaas.config``
+with a user and a password, and trust stores in PEM, are said in librdkafka's words.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from penstock.errors import InputError, OptionError
+
+Ends: TypeAlias = dict[tuple[str, int], tuple[int, int]]
+"""The first offset of each partition that is there, and the one behind the last."""
+
+_BULK = 100_000
+"""Messages that are asked for at once."""
+_WAIT = 1.0
+"""Seconds to wait for messages before looking whether there is any progress."""
+_ANSWER = 10.0
+"""Seconds that one question to the broker may take before it is put again."""
+_PACKAGE = "confluent-kafka"
+_REFUSED = {
+    "auto.offset.reset": "say startingOffsets instead",
+    "enable.auto.commit": "nothing is committed to Kafka: the ledger has the offsets",
+    "key.deserializer": "keys are bytes",
+    "value.deserializer": "values are bytes, or say decode",
+    "interceptor.classes": "there are no Java classes here",
+}
+_clients: dict[tuple[tuple[str, str], ...], Any] = {}
+T = TypeVar("T")
+
+
+class Records(NamedTuple):
+    """Messages, column by column, in the order of topic, partition, offset."""
+
+    keys: Sequence[bytes | None] = ()
+    values: Sequence[bytes | None] = ()
+    topics: Sequence[str] = ()
+    partitions: Sequence[int] = ()
+    offsets: Sequence[int] = ()
+    times: Sequence[int] = ()
+    """Milliseconds since 1970."""
+    kinds: Sequence[int] = ()
+    """Whose clock it was: 0 the producer's, 1 the broker's."""
+
+
+@dataclass(frozen=True)
+class KafkaClient:
+    """What is needed to connect; it may be secret, and is not printed."""
+
+    options: Mapping[str, str] = field(repr=False)
+    patience: float = 120.0
+    """Seconds without any progress before the broker is given up."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KafkaClient, (dict(self.options), self.patience)
+
+    @property
+    def servers(self) -> str:
+        return self.options.get("bootstrap.servers", "")
+
+    def ends(self, name: str, topics: Sequence[str], is_pattern: bool) -> Ends:
+        """The offsets of all partitions of ``topics``."""
+        listed = self._asked(lambda consumer: consumer.list_topics(timeout=_ANSWER))
+        known = {topic: about for topic, about in listed.topics.items() if about.error is None}
+        chosen = [t for t in known if re.fullmatch(topics[0], t)] if is_pattern else list(topics)
+        missing = [topic for topic in chosen if topic not in known]
+        if missing or not chosen:
+            have = ", ".join(sorted(t for t in known if not t.startswith("__"))) or "none"
+            what = f"topic {missing[0]!r} does not exist" if missing else "no topic matches"
+            raise InputError(f"{name}: {what} at {self.servers}; it has: {have}")
+        return {
+            (topic, partition): self.ends_of(topic, partition)
+            for topic in sorted(chosen)
+            for partition in sorted(known[topic].partitions)
+        }
+
+    def ends_of(self, topic: str, partition: int) -> tuple[int, int]:
+        """The first offset that a partition has, and the one behind the last."""
+        from confluent_kafka import TopicPartition
+
+        asked = TopicPartition(topic, partition)
+        low, high = self._asked(lambda c: c.get_watermark_offsets(asked, timeout=_ANSWER))
+        return int(low), int(high)
+
+    def retention(self, topics: Sequence[str]) -> int | None:
+        """Nanoseconds that all of ``topics`` keep messages for; None if for ever, 0 if nobody says:
+        they may also go by size, or be compacted."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient, ConfigResource
+
+        wanted = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+        own = {k: v for k, v in self._native().items() if not k.startswith(("enable.", "group."))}
+        own.pop("isolation.level", None)
+        shortest: int | None = None
+        try:
+            found = AdminClient(own).describe_configs(wanted, request_timeout=_ANSWER)
+            for each in found.values():
+                values = {key: entry.value for key, entry in each.result(_ANSWER).items()}
+                if values.get("retention.bytes", "-1") != "-1":
+                    return 0
+                if "compact" in values.get("cleanup.policy", "delete"):
+                    return 0
+                kept = int(values.get("retention.ms", "-1"))
+                if kept >= 0:
+                    shortest = kept if shortest is None else min(shortest, kept)
+        except (KafkaException, TimeoutError, ValueError):
+            return 0
+        return None if shortest is None else shortest * 10**6
+
+    def read(self, name: str, ranges: Sequence[Any]) -> Records:
+        """The messages of ``ranges`` of offsets, which are there."""
+        from confluent_kafka import TopicPartition
+
+        consumer = self._consumer()
+        consumer.assign([TopicPartition(r.topic, r.partition, r.start) for r in ranges])
+        parts: dict[tuple[str, int], list[Any]] = {(r.topic, r.partition): [] for r in ranges}
+        open_ = {(r.topic, r.partition): r.end for r in ranges}
+        left = sum(r.end - r.start for r in ranges)
+        since, problem = time.monotonic(), ""
+        try:
+            while open_:
+                got = consumer.consume(min(_BULK, max(1, left)), timeout=_WAIT)
+                for message in got:
+                    error = message.error()
+                    where = (message.topic(), message.partition())
+                    if error is not None:
+                        problem = self._judged(name, error, problem)
+                        continue
+                    if where in open_ and message.offset() < open_[where]:
+                        parts[where].append(message)
+                        left -= 1
+                before = len(open_)
+                for place in consumer.position([TopicPartition(*where) for where in open_]):
+                    where = (place.topic, place.partition)
+                    if place.offset >= open_[where]:  # Also where a compacted topic has gaps.
+                        del open_[where]
+                        consumer.incremental_unassign([TopicPartition(*where)])
+                if got or len(open_) < before:
+                    since = time.monotonic()
+                elif time.monotonic() - since > self.patience:
+                    raise self._silent(name, problem)
+        finally:
+            consumer.unassign()
+        ordered = [m for where in sorted(parts) for m in parts[where]]
+        times = [message.timestamp() for message in ordered]
+        return Records(
+            [message.key() for message in ordered],
+            [message.value() for message in ordered],
+            [message.topic() for message in ordered],
+            [message.partition() for message in ordered],
+            [message.offset() for message in ordered],
+            [at for _, at in times],
+            [max(0, kind - 1) for kind, _ in times],
+        )
+
+    def _asked(self, question: Callable[[Any], T]) -> T:
+        """The answer to a question; the broker may be away for a while."""
+        from confluent_kafka import KafkaException
+
+        until = time.monotonic() + self.patience
+        while True:
+            try:
+                return question(self._consumer())
+            except KafkaException as problem:
+                error = problem.args[0]
+                text = self._judged("kafka", error, "")
+                if time.monotonic() > until:
+                    raise self._silent("kafka", text) from None
+
+    def _judged(self, name: str, error: Any, before: str) -> str:
+        """The text of an error that may pass; raises one that will not."""
+        from confluent_kafka import KafkaError
+
+        if error.code() == KafkaError._PARTITION_EOF:
+            return before
+        passing = error.retriable() or error.code() in (
+            KafkaError._TRANSPORT,
+            KafkaError._ALL_BROKERS_DOWN,
+            KafkaError._TIMED_OUT,
+            KafkaError._RESOLVE,
+            KafkaError._WAIT_COORD,
+            KafkaError.LEADER_NOT_AVAILABLE,
+            KafkaError.NOT_LEADER_FOR_PARTITION,
+        )
+        if not passing:
+            raise InputError(f"{name}: Kafka at {self.servers} refuses: {error.str()}")
+        return str(error.str())
+
+    def _silent(self, name: str, problem: str) -> InputError:
+        said = f": {problem}" if problem else ""
+        return InputError(
+            f"{name}: Kafka at {self.servers} has not answered for {self.patience:g} s{said}"
+        )
+
+    def _consumer(self) -> Any:
+        own = self._native()
+        key = tuple(sorted(own.items()))
+        if key not in _clients:
+            try:
+                from confluent_kafka import Consumer, KafkaException
+            except ImportError:
+                raise OptionError(
+                    f"reading Kafka needs the package {_PACKAGE}: pip install penstock[kafka]"
+                ) from None
+            try:
+                _clients[key] = Consumer(own, logger=_quiet())
+            except (KafkaException, TypeError, ValueError) as problem:
+                said = problem.args[0].str() if hasattr(problem.args[0], "str") else str(problem)
+                raise OptionError(f"options that begin with kafka.: {said}") from None
+        return _clients[key]
+
+    def _native(self) -> dict[str, str]:
+        """The options in the words of librdkafka."""
+        found = {
+            "group.id": f"penstock-source-{_PROCESS}",
+            "enable.auto.commit": "false",
+            "enable.partition.eof": "true",
+            "isolation.level": "read_uncommitted",
+        }
+        return found | native_options(self.options)
+
+
+_PROCESS = uuid.uuid4().hex
+"""Tells the consumers of this process apart."""
+
+
+def native_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of the Java client as librdkafka has them; a mistake if it has none such."""
+    found = {}
+    for name, value in options.items():
+        if name in _REFUSED:
+            raise OptionError(f"kafka.{name} is not for this source: {_REFUSED[name]}")
+        if name == "sasl.jaas.config":
+            match = re.search(r'username="([^"]*)"\s+password="([^"]*)"', value)
+            if match is None:
+                raise OptionError(
+                    "kafka.sasl.jaas.config has no username and password; other mechanisms are "
+                    "said in the words of librdkafka, such as kafka.sasl.oauthbearer.config"
+                )
+            found["sasl.username"], found["sasl.password"] = match.groups()
+        elif name in ("ssl.truststore.location", "ssl.keystore.location"):
+            kind = options.get(name.replace("location", "type"), "JKS").upper()
+            if kind == "PEM":
+                found[f"ssl.{'ca' if 'trust' in name else 'key'}.location"] = value
+            elif kind == "PKCS12" and "key" in name:
+                found[name] = value
+            else:
+                raise OptionError(
+                    f"kafka.{name} is a {kind} file, which only Java reads: give certificates in "
+                    "PEM, as kafka.ssl.ca.location"
+                )
+        elif not name.endswith("store.type") and name != "ssl.truststore.password":
+            found[name] = value
+    return found
+
+
+def _quiet() -> Any:
+    """Where the client's own log goes: to Python's, at the level of debugging."""
+    import logging
+
+    logger = logging.getLogger("penstock.kafka")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False
+    return logger
