@@ -50,8 +50,9 @@ _LOOK = 0.5
 _SPARKS = {
     "spark hdfs": "Spark, default store",
     "spark rocksdb": "Spark, RocksDB",
+    "spark rocksdb-4": "Spark, RocksDB, format 4",
 }
-"""With both of Spark's state stores."""
+"""With both of Spark's state stores, and with the newest format of the state of joins."""
 _LANES = {"penstock": "Penstock, DataFrames", "source": "Penstock, data source"}
 """The two ways of Penstock into Spark."""
 _NAMES = ("penstock", "source", *_SPARKS, "empty")
@@ -62,9 +63,10 @@ def add_parser(names: Any) -> None:
         "spark",
         help="Penstock on Spark against Spark's own chained stream-stream joins",
         description="The join W1 on Penstock and on Spark's own chained joins with both of its "
-        "state stores: same files, same machine, one after another. CPU seconds and memory are "
-        "those of the whole process tree, of the query alone in a session that has run it before "
-        "on a few rows, and with the start of everything. The number of results is checked.",
+        "state stores and the newest format of state: same files, same machine, one after another. "
+        "CPU seconds and memory are those of the whole process tree, of the query alone in a "
+        "session that has run it before on a few rows, and with the start of everything. The "
+        "number of results is checked.",
         epilog="example: penstock bench spark --quick",
     )
     bench.add_argument("--rows", type=int, metavar="N", help="tuples per stream (default: 1000000)")

@@ -109,7 +109,7 @@ def test_it_goes_on_without_the_archive_of_javas_classes(
     monkeypatch.setattr(bench_spark, "watched", watched)
     assert main(["bench", "spark", "--quick", "--cores", "3", "--heap", "2g"]) == 0
     assert "going on without it: Java wrote none" in capsys.readouterr().err
-    assert [order["rehearsal"] is None for order in orders] == [False] * 6 + [True] * 3
+    assert [order["rehearsal"] is None for order in orders] == [False] * 7 + [True] * 3
     before = len(orders)
     assert main(["bench", "spark", "--quick", "--rehearsal", "0"]) == 0
     assert all(order["rehearsal"] is None for order in orders[before:])
@@ -119,6 +119,7 @@ def test_it_goes_on_without_the_archive_of_javas_classes(
         ("penstock", 3),
         ("source", 1),
         ("source", 3),
+        ("spark", 3),
         ("spark", 3),
         ("spark", 3),
         ("penstock", 3),

@@ -51,6 +51,7 @@ from penstock.spark.start.process_tree import cpu_seconds
 from penstock.spark.start.tuning import TRICKS
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 _USUAL_JAVA = "-XX:TieredStopAtLevel=4 -XX:+UseG1GC"
 _START = 1_700_000_000_000
 """The first event time. It must not be 0, which Spark takes for late before it has a watermark."""
@@ -64,6 +65,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     """Carry out ``order``."""
     options: dict[str, Any] = {
         PROVIDER: HDFS if order["store"] == "hdfs" else ROCKSDB,
+        **({JOIN_FORMAT: "4"} if order["store"] == "rocksdb-4" else {}),
         PARTITIONS: order["partitions"],
         EMPTY_BATCHES: "false",
     }
