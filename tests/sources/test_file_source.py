@@ -127,6 +127,39 @@ def test_patterns_folders_and_names(tmp_path: Path) -> None:
     assert names(str(tmp_path / "nowhere")) == []
 
 
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
+def test_columns_in_the_names_of_folders(kind: str, tmp_path: Path) -> None:
+    """As Spark reads them, whatever the file says."""
+    texts = {"json": '{"id": 1, "n": 9}\n{"id": 2, "n": 9}\n', "csv": "id,n\n1,9\n2,9\n"}
+    for day, n in (("2026-01-01", "3"), ("2026-01-02", "__HIVE_DEFAULT_PARTITION__")):
+        file = tmp_path / f"day={day}" / f"n={n}" / "town=Graz%2FAT" / f"part.{kind}"
+        file.parent.mkdir(parents=True)
+        if kind == "parquet":
+            pq.write_table(pa.table({"id": [1, 2], "n": [9, 9]}), file)
+        else:
+            file.write_text(texts[kind])
+    tree, options = FileTree(str(tmp_path)), {"header": "true"}
+    schema = infer_schema(tree, kind, options)
+    assert schema.field("day").type == pa.date32()
+    assert schema.field("n").type == pa.int32()
+    assert schema.field("town").type == pa.string()
+    source = FileSource("A", tree, kind, schema, options=options)
+    portion = source.next_portion(source.progress(), UNLIMITED)
+    table = source.read(portion, ["id", "town", "n", "day"]).sort_by([("day", "ascending")])
+    assert table.column("id").to_pylist() == [1, 2, 1, 2]
+    assert table.column("n").to_pylist() == [3, 3, None, None]
+    assert set(table.column("town").to_pylist()) == {"Graz/AT"}
+    assert [str(day) for day in table.column("day").to_pylist()] == ["2026-01-01"] * 2 + [
+        "2026-01-02"
+    ] * 2
+    assert len(source.read(portion, ["town"])) == 4
+    other = read_columns("id BIGINT, day STRING, n BIGINT, town INT")
+    wrong = FileSource("A", tree, kind, other, options=options)
+    assert str(wrong.read(portion, ["day"]).column("day")[0]).startswith("2026-01-0")
+    with pytest.raises(InputError, match="the folder says town=Graz/AT"):
+        wrong.read(portion, ["town"])
+
+
 def test_limits_by_files_and_bytes(tmp_path: Path) -> None:
     for name in "abc":
         pq.write_table(pa.table({"id": [1]}), tmp_path / f"{name}.parquet")

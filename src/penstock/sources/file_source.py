@@ -24,6 +24,7 @@ from pyarrow import fs
 from penstock.errors import InputError
 from penstock.sources.file_format import FileFormat, conformed, format_of
 from penstock.sources.file_tree import FileTree
+from penstock.sources.folder_columns import folder_types, folder_values, with_folder_values
 from penstock.sources.input_file import InputFile
 from penstock.sources.portion import UNLIMITED, Admission, Portion
 
@@ -138,7 +139,8 @@ class FileSource:
                     "was taken; write files elsewhere and move them into the folder when whole"
                 )
             try:
-                table = self.format.read(opened, columns, self.schema, self.options)
+                inside = self._inside(file, columns)
+                table = self.format.read(opened, inside, self.schema, self.options)
             except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
                 if self.skip_corrupt:
                     return None
@@ -146,7 +148,20 @@ class FileSource:
                     f"{self.name}: {path} cannot be read as {self.format_name}: "
                     f"{_first_line(problem)}; remove it, or set ignoreCorruptFiles to skip it"
                 ) from None
-            return conformed(table, self.schema, columns, f"{self.name}: {path}")
+            where = f"{self.name}: {path}"
+            if "=" in file.name:
+                values = {n: v for n, v in folder_values(file.name).items() if n in columns}
+                table = with_folder_values(table, values, self.schema, where)
+            return conformed(table, self.schema, columns, where)
+
+    def _inside(self, file: InputFile, columns: Sequence[str]) -> Sequence[str]:
+        """Those of ``columns`` that are in the file and not in its folders; at least one, which
+        tells how many rows there are."""
+        if "=" not in file.name:
+            return columns
+        outside = folder_values(file.name)
+        found = [name for name in columns if name not in outside]
+        return found or [name for name in self.schema.names if name not in outside][:1]
 
     def _open(self, path: str) -> pa.NativeFile:
         system = self.tree.system
@@ -158,16 +173,22 @@ class FileSource:
 def infer_schema(tree: FileTree, format_name: str, options: Mapping[str, str]) -> pa.Schema:
     """The columns of the oldest whole file."""
     kind = format_of(format_name)
-    for file in tree.files():
+    files = tree.files()
+    for file in files:
         path = tree.path(file.name)
         if kind.is_whole(tree.system, path, file.size):
             try:
                 with tree.system.open_input_file(path) as opened:
-                    return kind.schema(opened, options).remove_metadata()
+                    found = kind.schema(opened, options).remove_metadata()
             except (pa.ArrowException, OSError) as problem:
                 raise InputError(
                     f"{path} cannot be read as {format_name}: {_first_line(problem)}"
                 ) from None
+            for name, type_ in folder_types(each.name for each in files).items():
+                place = found.get_field_index(name)
+                own = pa.field(name, type_)
+                found = found.append(own) if place < 0 else found.set(place, own)
+            return found
     there = "no file" if tree.exists() else "no such folder, so no file"
     raise InputError(
         f"found nothing, and {there} in {tree.address} to infer it from, expected columns with "
