@@ -1,8 +1,8 @@
 """The query of the kill tests as a program, so that there is a driver to kill.
 
 ``python kill_run.py FOLDER MASTER`` runs it on the files of FOLDER that are not yet read, and ends.
-With ``sides`` behind it, it is a job whose rejected rows go to a folder of their own. With
-``speculation`` behind it, Spark starts copies of slow tasks, and some are slow: the first
+With ``sides`` and a lane behind it, it is a job whose rejected rows go to a folder of their own.
+With ``speculation`` behind it, Spark starts copies of slow tasks, and some are slow: the first
 attempt of a task in every third batch falls asleep when all its work is done.
 """
 
@@ -96,6 +96,7 @@ def run(folder: Path, master: str, speculation: bool = False) -> None:
 
 
 JOB = """
+lane = "{lane}"
 trigger = "available-now"
 checkpoint = "checkpoint"
 cells = {cells}
@@ -118,7 +119,7 @@ options.maxFilesPerTrigger = "1"
 """
 
 
-def run_with_sides(folder: Path, master: str) -> None:
+def run_with_sides(folder: Path, master: str, lane: str) -> None:
     from penstock.job import read_job
     from penstock.spark.jobs.job_run import JobRun
     from penstock.spark.jobs.prepared_job import prepare
@@ -126,7 +127,7 @@ def run_with_sides(folder: Path, master: str) -> None:
     columns = ", ".join(f"{name} BIGINT" for name in SCHEMA.names)
     sources = [SOURCE.format(name=n, columns=columns, lateness=LATENESS) for n in STREAMS]
     file = folder / "job.toml"
-    file.write_text(JOB.format(cells=CELLS, query=QUERY, sources="".join(sources)))
+    file.write_text(JOB.format(lane=lane, cells=CELLS, query=QUERY, sources="".join(sources)))
     spark = penstock.spark.session(master, **{"spark.driver.memory": "1g"})
     with JobRun(prepare(read_job(file), spark)) as job:
         job.start()
@@ -139,6 +140,6 @@ def run_with_sides(folder: Path, master: str) -> None:
 
 if __name__ == "__main__":
     if "sides" in sys.argv[3:]:
-        run_with_sides(Path(sys.argv[1]), sys.argv[2])
+        run_with_sides(Path(sys.argv[1]), sys.argv[2], sys.argv[4])
     else:
         run(Path(sys.argv[1]), sys.argv[2], "speculation" in sys.argv[3:])

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     statistics = None if options.statistics is None else _read_statistics(options.statistics)
     console = Console(stderr=True, highlight=False)
     with started_spark(job, console, None) as (spark, _):
-        from penstock.spark.jobs.prepared_job import prepare
+        from penstock.spark.jobs.prepared_job import engine_options, prepare
 
         with sign_of_life(console, "opening the sources"):
             prepared = prepare(job, spark)
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     from penstock.explain.planned import compared, planned
 
     problem, assumed = problem_of(prepared, statistics)
-    limits = prepared.options.get("limits")
+    limits = engine_options(job).get("limits")
     if options.diff is not None:
         before, after = options.diff
         print(compared(problem, before, after, limits))
@@ -157,7 +157,7 @@ def rendered(explanation: Explanation, options: argparse.Namespace) -> list[str]
 def explained(prepared: PreparedJob) -> list[str]:
     """The streams, predicates, answer and cells of a job, as lines."""
     job, query = prepared.job, prepared.query
-    lines = [f"job {job.name}", "", "streams"]
+    lines = [f"job {job.name}", str(prepared.lane), "", "streams"]
     rows = []
     for stream in (s for block in query.blocks for s in block.streams):
         source = job.sources[stream.source]

@@ -88,8 +88,9 @@ class Job:
     cells: int | Literal["auto"] = "auto"
     hot: Mapping[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     """Values that are spread over cells of their own, by column."""
-    lane: Lane = "dataframes"
-    """The reader of the sources: Penstock (``source``) or Spark (``dataframes``)."""
+    lane: Lane | None = None
+    """The reader of the sources: Penstock (``source``) or Spark (``dataframes``); None: Penstock if it
+    can."""
     plan: str = "auto"
     adapt: str | None = None
     feedback: str | None = None

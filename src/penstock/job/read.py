@@ -76,7 +76,7 @@ def job_of(
         trigger=_trigger(top),
         cells=_cells(top),
         hot=_hot(top.take("hot"), top),
-        lane=cast(Lane, top.choice("lane", LANES) or "dataframes"),
+        lane=cast(Lane | None, top.choice("lane", LANES)),
         plan=top.text("plan", 'a plan such as "((A B) C)", or "auto"') or "auto",
         adapt=top.choice("adapt", ("auto", "on", "off")),
         feedback=top.text("feedback"),

@@ -40,7 +40,9 @@ def delivered(case: JobCase, seed: int = 1) -> JobCase:
 
 @pytest.mark.parametrize("live", [False, True])
 def test_a_run_shows_what_it_did(shared: SparkSession, tmp_path: Path, live: bool) -> None:
-    case = delivered(JobCase(tmp_path, shared).write(KINDS))
+    lane = "source" if live else "dataframes"
+    top = f'lane = "{lane}"\ntrigger = "available-now"\ncells = 2'
+    case = delivered(JobCase(tmp_path, shared).write(KINDS, top))
     written = io.StringIO()
     console = Console(file=written, force_terminal=live, width=100, height=60)
     assert run_job(case.job(), console=console) == 0

@@ -20,8 +20,12 @@ pytestmark = pytest.mark.xdist_group("spark")
 FORMATS = {"A": "parquet", "B": "json", "C": "csv"}
 
 
-def test_files_of_three_formats_across_a_restart(spark: SparkSession, tmp_path: Path) -> None:
-    case = JobCase(tmp_path, spark).write(FORMATS)
+@pytest.mark.parametrize("lane", LANES)
+def test_files_of_three_formats_across_a_restart(
+    lane: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    top = f'lane = "{lane}"\ntrigger = "available-now"\ncells = 2'
+    case = JobCase(tmp_path, spark).write(FORMATS, top)
     for number, (name, kind) in enumerate(FORMATS.items()):
         case.deliver(name, kind, 1 + number)
     first = case.run()
@@ -56,14 +60,16 @@ def test_files_of_three_formats_across_a_restart(spark: SparkSession, tmp_path: 
     assert again.run != start.run
 
 
+@pytest.mark.parametrize("lane", LANES)
 def test_schemas_are_inferred_and_static_relations_read(
-    spark: SparkSession, tmp_path: Path
+    lane: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     kinds = dict.fromkeys("ABC", "parquet")
+    top = f'lane = "{lane}"\ntrigger = "available-now"'
     case = JobCase(tmp_path, spark)
     for number, name in enumerate(kinds):
         case.deliver(name, "parquet", 1 + number)
-    case.write(kinds, schema=False)
+    case.write(kinds, top, schema=False)
     expected = case.expected()
     case.run()
     assert case.results() == expected
@@ -72,7 +78,7 @@ def test_schemas_are_inferred_and_static_relations_read(
         "SELECT A.id AS a, B.id AS b, C.id AS c, A.x AS x "
         "FROM A [RANGE 1 HOUR], B [RANGE 1 HOUR], C WHERE A.x = B.x AND B.x = C.x"
     )
-    case.write(kinds, schema=False, query=query)
+    case.write(kinds, top, schema=False, query=query)
     text = case.file.read_text().replace(
         'path = "C"\n\nwatermark = "5 MINUTES"', 'path = "C"\nstatic = true'
     )
@@ -123,12 +129,15 @@ def test_rate_is_stopped_after_a_batch_and_goes_on(spark: SparkSession, tmp_path
     assert numbers
 
 
-def test_a_partitioned_json_sink_and_hot_values(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lane", LANES)
+def test_a_partitioned_json_sink_and_hot_values(
+    lane: str, spark: SparkSession, tmp_path: Path
+) -> None:
     kinds = dict.fromkeys("ABC", "parquet")
     case = JobCase(tmp_path, spark)
     for number, name in enumerate(kinds):
         case.deliver(name, "parquet", 1 + number)
-    top = 'trigger = "available-now"\nhot = { "A.x" = ["k"] }'
+    top = f'lane = "{lane}"\ncells = 2\ntrigger = "available-now"\nhot = {{ "A.x" = ["k"] }}'
     sink = 'format = "json"\npath = "results"\npartition_by = ["x"]'
     case.write(kinds, top, sink=sink).run()
     found = spark.read.schema("a BIGINT, b BIGINT, c BIGINT, x STRING").json(
@@ -204,7 +213,8 @@ def test_one_cell_is_one_partition(
 
 
 def test_other_cells_go_on_with_the_windows(spark: SparkSession, tmp_path: Path) -> None:
-    kinds, now = dict.fromkeys("ABC", "parquet"), 'trigger = "available-now"'
+    kinds = dict.fromkeys("ABC", "parquet")
+    now = 'lane = "dataframes"\ntrigger = "available-now"'
     case = JobCase(tmp_path, spark).write(kinds, f"cells = 3\n{now}")
     case.run()
     case.write(kinds, f"cells = 2\n{now}")

@@ -46,7 +46,8 @@ def refusal(case: JobCase, capsys: pytest.CaptureFixture[str]) -> str:
 def test_another_state_store(
     shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    case = delivered(JobCase(tmp_path, shared).write(KINDS))
+    top = 'lane = "dataframes"\ntrigger = "available-now"'
+    case = delivered(JobCase(tmp_path, shared).write(KINDS, top))
     case.run()
     delivered(case, seed=4)
     before = kept(tmp_path / "state" / "checkpoint")

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from two_hosts import two_hosts
 
+from penstock.job.job import LANES
 from penstock.spark.start import process_tree
 from penstock.testing import Oracle, difference
 
@@ -133,17 +134,18 @@ def check(folder: Path, pushes: list[dict[str, pa.Table]]) -> None:
     assert difference(rows, expected) is None
 
 
-def test_rejected_rows_are_written_once_whoever_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lane", LANES)
+def test_rejected_rows_are_written_once_whoever_is_killed(lane: str, tmp_path: Path) -> None:
     pushes = write_streams(tmp_path, 9, 4, timeless=2)
-    first = Running(tmp_path, "local[2,8]", "sides")
+    first = Running(tmp_path, "local[2,8]", "sides", lane)
     assert first.wait_for(lambda: first.committed >= 3), "the driver ended by itself"
     first.kill_all()
-    second = Running(tmp_path, "local[2,8]", "sides")
+    second = Running(tmp_path, "local[2,8]", "sides", lane)
     assert second.wait_for(lambda: second.committed >= 5 and bool(second.workers()))
     for pid in second.workers():
         kill(pid)
     if second.finish():  # A task whose workers are all gone may cost the query.
-        last = Running(tmp_path, "local[2,8]", "sides")
+        last = Running(tmp_path, "local[2,8]", "sides", lane)
         assert last.finish() == 0, (tmp_path / "driver.log").read_text()[-3_000:]
     check(tmp_path, pushes)
     found = pq.read_table(tmp_path / "rejected").to_pylist()
@@ -172,13 +174,14 @@ def test_a_killed_driver_and_a_killed_worker(tmp_path: Path) -> None:
 
 
 @long
+@pytest.mark.parametrize("more", [(), ("sides", "source")], ids=["dataframes", "source"])
 @pytest.mark.parametrize("seed", range(2))
-def test_ten_kills_at_random_moments(seed: int, tmp_path: Path) -> None:
+def test_ten_kills_at_random_moments(seed: int, more: tuple[str, ...], tmp_path: Path) -> None:
     chance = random.Random(seed)
     pushes = write_streams(tmp_path, 60, seed)
     kills = 0
     while True:
-        running = Running(tmp_path)
+        running = Running(tmp_path, "local[2,8]", *more)
         begun = running.committed
         if not running.wait_for(lambda b=begun, r=running: r.committed > b):  # type: ignore[misc]
             break

@@ -118,6 +118,8 @@ def unkept_by_sources(settings: CellSettings, sources: Mapping[str, Source]) -> 
             continue
         delay = settings.delays.get(name, 0) * 10**6
         if not reach.spans or kept < _MARGIN * ((reach.spans[name] or 0) + delay):
+            if not kept:
+                return f"{name} does not say how long it keeps rows"
             return f"{name} keeps its rows for {kept // 10**9} s, and windows may reach further"
     return None
 

@@ -49,17 +49,22 @@ class Lane:
     """Seconds between two snapshots in the checkpoint folder; None where sources keep what windows
     need."""
 
+    dropped: str | None = None
+    """The column in which dropped rows leave beside answers, as JSON; None: they are counted."""
+
     @property
     def query(self) -> JoinGraph:
         return self.settings.query
 
     @property
     def emitted(self) -> pa.Schema:
-        """The columns of the answer, and that of reports if there is one."""
+        """The columns of the answer, and those of dropped rows and of reports, if there are any."""
         schema = self.query.schema
-        if not self.reports:
-            return schema
-        return schema.append(pa.field(report_column(schema), pa.string()))
+        if self.dropped is not None:
+            schema = schema.append(pa.field(self.dropped, pa.string()))
+        if self.reports:
+            schema = schema.append(pa.field(report_column(schema), pa.string()))
+        return schema
 
     @property
     def placement(self) -> Placement:

@@ -13,7 +13,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -24,19 +23,17 @@ from penstock.engine.options import milliseconds
 from penstock.errors import InputError, OptionError, PenstockError, PenstockWarning, QueryError
 from penstock.job.mistake import did_you_mean, listed
 from penstock.planning.limits import Limits
-from penstock.query.column_list import read_columns, source_names
+from penstock.query.column_list import source_names
 from penstock.query.join_graph import ARRIVAL, JoinGraph
 from penstock.query.parse import parse
-from penstock.query.types import plain
-from penstock.sources.file_format import FORMATS, format_of
-from penstock.sources.file_source import FileSource, infer_schema
-from penstock.sources.file_tree import FileTree
 from penstock.sources.ledger import Ledger
-from penstock.sources.portion import Admission, Source
+from penstock.sources.portion import Source
 from penstock.spark.cells.cell import CellSettings
 from penstock.spark.cells.reach import unkept_by_sources
 from penstock.spark.cells.trigger_budget import with_budget
+from penstock.spark.data_source.job_options import with_job
 from penstock.spark.data_source.lane import Lane
+from penstock.spark.data_source.source_options import FOR_ALL, REFUSED, Given, source_of
 from penstock.spark.rows.watermarks import warn_without_watermark
 
 _QUERY = (
@@ -52,6 +49,7 @@ _QUERY = (
     "orders",
     "trigger",
     "reports",
+    "dropped",
     "cores",
     "limits",
     "hot",
@@ -62,15 +60,6 @@ _CACHE = "2g"
 """Bytes of snapshots on a local disk: some ten million rows, of all queries of a user together."""
 _INTERVAL = "10 MINUTES"
 """Time between two snapshots in the checkpoint folder: what is read again after a failure."""
-_FOR_ALL = ("eventTime", "watermark", "maxFilesPerTrigger", "maxBytesPerTrigger", "format")
-_OF_FILES = (
-    "path",
-    "schema",
-    "pathGlobFilter",
-    "recursiveFileLookup",
-    "ignoreMissingFiles",
-    "ignoreCorruptFiles",
-)
 _OF_ENGINES = {
     "feedback": "feedback",
     "overload": "overload",
@@ -78,39 +67,6 @@ _OF_ENGINES = {
     "idle": "idle",
     "watermarkpolicy": "watermark_policy",
 }
-_REFUSED = {
-    "latestfirst": "rows must be taken in the order in which they came: the newest first would "
-    "make all others late",
-    "maxfileage": "a file is never too old here: each is taken once, whenever it appears",
-    "cleansource": "files are the state of the query, so they must stay as long as its windows "
-    "reach; remove those that are older",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """The options of one source, and after them those for all."""
-
-    name: str
-    own: Mapping[str, str]
-    shared: Mapping[str, str]
-
-    def get(self, key: str) -> str | None:
-        return self.own.get(key.lower(), self.shared.get(key.lower()))
-
-    def number(self, key: str) -> int | None:
-        value = self.get(key)
-        if value is None:
-            return None
-        if not value.strip().isdecimal() or int(value) < 1:
-            raise OptionError(f"{self.name}.{key} is a whole number of 1 or more, not {value!r}")
-        return int(value)
-
-    def flag(self, key: str) -> bool:
-        value = (self.get(key) or "false").strip().lower()
-        if value not in ("true", "false"):
-            raise OptionError(f"{self.name}.{key} is true or false, not {value!r}")
-        return value == "true"
 
 
 Blame = Callable[[str], AbstractContextManager[None]]
@@ -120,17 +76,17 @@ Blame = Callable[[str], AbstractContextManager[None]]
 def lane_of(options: Mapping[str, str], blame: Blame | None = None) -> Lane:
     """The lane that ``options`` describe; an error in one line if they cannot be meant."""
     blame = blame or _blamed_on
-    given = {name.lower(): str(value) for name, value in options.items()}
+    given = with_job(options)
     text = given.get("query")
     if text is None:
-        raise OptionError('option "query" is missing: the text of the query, in CQL')
+        raise OptionError('option "query" is missing: the text of the query, in CQL, or "job"')
     with blame("query"):
         names = _names(text)
     sources = _by_source(given, names)
     made: dict[str, Source] = {}
     for name, each in sources.items():
         with blame(f"sources.{name}"):
-            made[name] = _file_source(each)
+            made[name] = source_of(each, "checkpointlocation" in given)
     with blame("query"):
         event_times = {n: _event_time(sources[n], source.schema) for n, source in made.items()}
         query = parse(text, {n: source.schema for n, source in made.items()}, event_times)
@@ -140,7 +96,7 @@ def lane_of(options: Mapping[str, str], blame: Blame | None = None) -> Lane:
 
 def _placed(
     query: JoinGraph,
-    sources: Mapping[str, _Given],
+    sources: Mapping[str, Given],
     made: Mapping[str, Source],
     given: Mapping[str, str],
 ) -> Lane:
@@ -152,6 +108,11 @@ def _placed(
         engine_options["limits"] = Limits.from_json(_json(given, "limits"))
     plan = given.get("plan", "auto")
     engine = Engine(query, plan=plan, **engine_options)
+    if engine.options.overload.policy == "defer":
+        raise OptionError(
+            'overload="defer" keeps the probes that it puts off with windows, and here windows are '
+            "read again; use penstock.spark.join, or shed"
+        )
     streams = {s.source: s for block in query.blocks for s in block.streams}
     moving = [name for name in query.sources if not streams[name].is_static]
     if not moving:
@@ -198,6 +159,7 @@ def _placed(
         given.get("reports", "false").lower() == "true",
         _cache_bytes(given.get("snapshotcache", _CACHE)),
         None if checkpoint is None else _durable_seconds(given, settings, made),
+        given.get("dropped"),
     )
 
 
@@ -245,11 +207,11 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def _by_source(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, _Given]:
+def _by_source(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, Given]:
     """The options by source; a mistake if one is known to nobody."""
     own: dict[str, dict[str, str]] = {name: {} for name in names}
     shared = {}
-    known = {each.lower(): each for each in (*_QUERY, *_FOR_ALL)}
+    known = {each.lower(): each for each in (*_QUERY, *FOR_ALL)}
     longest = sorted(names, key=len, reverse=True)
     for key, value in given.items():
         name = next((n for n in longest if key.startswith(f"{n.lower()}.")), None)
@@ -261,8 +223,8 @@ def _by_source(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, _G
             raise OptionError(
                 f"path is an option of a source: write {names[0]}.path, and load() without a path"
             )
-        elif key in _REFUSED:
-            raise OptionError(f"{key} is not for this source: {_REFUSED[key]}")
+        elif key in REFUSED:
+            raise OptionError(f"{key} is not for this source: {REFUSED[key]}")
         else:
             prefix = key.split(".")[0]
             hint = did_you_mean(key, known.values()) or did_you_mean(prefix, names)
@@ -271,7 +233,7 @@ def _by_source(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, _G
                 f"those of a source begin with its name: {listed(names)}"
                 + (f"; {hint}" if hint else "")
             )
-    return {name: _Given(name, each, shared) for name, each in own.items()}
+    return {name: Given(name, each, shared) for name, each in own.items()}
 
 
 @contextmanager
@@ -289,45 +251,7 @@ def _blamed_on(place: str) -> Iterator[None]:
         raise type(error)(f"{name}: {told}") from None
 
 
-def _file_source(given: _Given) -> FileSource:
-    format_name = given.get("format") or "parquet"
-    kind = format_of(format_name)
-    known = {o.lower(): o for o in (*_FOR_ALL, *_OF_FILES, *kind.options, "static", "rate")}
-    for key in given.own:
-        if key in _REFUSED:
-            raise OptionError(f"{key} is not for this source: {_REFUSED[key]}")
-        if key not in known:
-            hint = did_you_mean(key, known.values())
-            raise OptionError(
-                f"unknown option {given.name}.{key}; there are {listed(sorted(known.values()))}"
-                + (f"; {hint}" if hint else "")
-            )
-    path = given.own.get("path")
-    if path is None:
-        raise OptionError(
-            f"{given.name}.path is missing: the folder with its files; formats are "
-            f"{listed(FORMATS)}"
-        )
-    tree = FileTree(path, given.get("pathGlobFilter"), given.flag("recursiveFileLookup"))
-    of_format = {key: given.own[key] for key in given.own if key in map(str.lower, kind.options)}
-    text = given.get("schema")
-    try:
-        schema = infer_schema(tree, kind.name, of_format) if text is None else read_columns(text)
-    except PenstockError as error:
-        raise type(error)(f"schema: {error}") from None
-    return FileSource(
-        given.name,
-        tree,
-        kind.name,
-        pa.schema([pa.field(f.name, plain(f.type)) for f in schema]),
-        Admission(given.number("maxFilesPerTrigger"), given.number("maxBytesPerTrigger")),
-        of_format,
-        given.flag("ignoreMissingFiles"),
-        given.flag("ignoreCorruptFiles"),
-    )
-
-
-def _event_time(given: _Given, schema: pa.Schema) -> str | None:
+def _event_time(given: Given, schema: pa.Schema) -> str | None:
     """The event-time column; None for a relation that has none, which is static."""
     if given.flag("static"):
         return None
@@ -344,7 +268,7 @@ def _event_time(given: _Given, schema: pa.Schema) -> str | None:
     return column if column in schema.names else None
 
 
-def _delays(sources: Mapping[str, _Given], moving: list[str]) -> dict[str, int]:
+def _delays(sources: Mapping[str, Given], moving: list[str]) -> dict[str, int]:
     """The delay in milliseconds of each stream that has a watermark."""
     delays = {
         name: milliseconds(f"{name}.watermark", sources[name].get("watermark")) for name in moving

@@ -15,7 +15,7 @@ from penstock.spark.cells.cell_report import OBSERVED
 from penstock.spark.data_source.options import lane_of
 from penstock.spark.data_source.plain_errors import plain_errors
 from penstock.spark.rows.arrow_types import answer_schema
-from penstock.spark.rows.envelope import observed, report_column
+from penstock.spark.rows.envelope import observed, opened
 
 FORMAT = "penstock"
 
@@ -63,7 +63,9 @@ def answers(spark: SparkSession, query: JoinGraph, options: Mapping[str, str]) -
     streams = [s for block in query.blocks for s in block.streams if not s.is_static]
     moving = list(dict.fromkeys(s.source for s in streams))
     wrapped = spark.readStream.format(FORMAT).options(**options).load()
-    return observed(wrapped, report_column(query.schema), f"{OBSERVED} data source", moving)
+    report = wrapped.columns[-1]
+    found = observed(wrapped, report, f"{OBSERVED} data source", moving)
+    return found if "dropped" not in options else opened(found, options["dropped"])
 
 
 def register(spark: SparkSession) -> None:

@@ -18,7 +18,7 @@ number of cells, a plan or a query, so all of these may change from one start to
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -44,8 +44,8 @@ from penstock.spark.data_source.batch_rows import BatchReader, BatchRows, Readin
 from penstock.spark.data_source.cell_snapshots import CellSnapshots
 from penstock.spark.data_source.engine_cache import LiveCell
 from penstock.spark.data_source.lane import STATICS, Lane
+from penstock.spark.rows.side_rows import SideRow, side_rows, told_once
 from penstock.spark.rows.side_rows import counted as counted_rows
-from penstock.spark.rows.side_rows import side_rows, told_once
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.plan_orders import PlanOrders, obey
 from penstock.telemetry.operator_batch import operator_batches
@@ -57,6 +57,8 @@ class Taken:
 
     results: pa.Table
     report: CellReport
+    dropped: Sequence[SideRow] = ()
+    """Rows that were dropped, where they are wanted."""
 
 
 class _Needed(NamedTuple):
@@ -124,6 +126,7 @@ class SourcedCell:
         overload = after["overload"] if "budget" in after["overload"] else {}
         settings = self._lane.settings
         late = told_once(settings, self._number, engine.drain_dropped())
+        dropped = side_rows(settings, late, values=self._lane.dropped is not None)
         ways, reasons = ways_between(counted, after)
         report = CellReport(
             batch=batch,
@@ -137,7 +140,7 @@ class SourcedCell:
             origin=origin,
             plan=str(engine.running_plan),
             watermark=engine.watermark,
-            dropped=counted_rows(side_rows(settings, late, values=False)),
+            dropped=counted_rows(dropped),
             silent=engine.silent(),
             operators=operator_batches(str(engine.running_plan), counted, after),
             decisions=tuple(e.to_json() for e in (*refused, *engine.drain_events())),
@@ -149,7 +152,7 @@ class SourcedCell:
             reasons=reasons,
             overload={n: v for n, v in overload.items() if n not in ("allocation", "shares")},
         )
-        return Taken(results, report)
+        return Taken(results, report, dropped)
 
     def _filtered(
         self, reading: Reading, then: Mapping[str, Any], now: Mapping[str, Any]

@@ -218,14 +218,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with plain_errors():
             cell = SourcedCell(self._lane, partition.cell)
             taken = cell.take(partition.start, partition.end, _batch(partition.end), partition.told)
-        results = taken.results
         if self._lane.reports:
-            name = self._schema.names[-1]
+            yield self._aside(self._schema.names[-1], [taken.report.to_json()])
+        if self._lane.dropped is not None and taken.dropped:
+            yield self._aside(self._lane.dropped, [row.to_json() for row in taken.dropped])
+        results = taken.results
+        for name in self._schema.names[results.num_columns :]:
             results = results.append_column(name, pa.nulls(len(results), pa.string()))
-            report = pa.array([taken.report.to_json()], pa.string())
-            nothing = [pa.nulls(1, kind) for kind in self._schema.types[:-1]]
-            yield pa.RecordBatch.from_arrays([*nothing, report], schema=self._schema)
         yield from results.cast(self._schema).to_batches(_ROWS)
+
+    def _aside(self, column: str, texts: list[str]) -> pa.RecordBatch:
+        """Rows with ``texts`` in one column and nothing in the others."""
+        arrays = [
+            pa.array(texts, pa.string())
+            if field.name == column
+            else pa.nulls(len(texts), field.type)
+            for field in self._schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
 def _batch(end: Position) -> int:

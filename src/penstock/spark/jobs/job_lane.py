@@ -1,24 +1,30 @@
 """Which lane a job takes into Spark: Penstock reads the sources itself, or Spark does.
 
 Reading them itself (``lane = "source"``) is cheaper in every way, but not every source can be read
-so: files of the formats that :mod:`penstock.sources` has, as they are. In JSON and CSV a value that
-does not fit its column is an error there, where Spark makes it NULL. A checkpoint that was begun in
-one lane goes on in it.
+so: files of the formats that :mod:`penstock.sources` has, as they are. A job that names no lane
+takes it where nothing else would be different: all sources are parquet files of this machine. In
+JSON and CSV a value that does not fit its column is an error there, where Spark makes it NULL; and
+credentials for files elsewhere may be known to Spark alone. A checkpoint that was begun in one lane
+goes on in it.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from collections.abc import Set
+from dataclasses import dataclass
 from typing import Literal
 
 from penstock.errors import CheckpointError, OptionError
-from penstock.job.job import Job, Source, local_path
+from penstock.job.job import Job, local_path
 from penstock.sources.file_format import FORMATS
+from penstock.spark.data_source.job_options import job_options
+from penstock.spark.data_source.source_options import OF_KAFKA
+from penstock.spark.jobs.side_sinks import DROPPED
 
 SOURCE: Literal["source"] = "source"
 FRAMES: Literal["dataframes"] = "dataframes"
-_OPTIONS = frozenset(
+_KAFKA = "kafka"
+_OPTIONS: Set[str] = frozenset(
     name.lower()
     for name in (
         "path",
@@ -48,78 +54,72 @@ def choose_lane(job: Job) -> ChosenLane:
     """The lane of ``job``; an error in one line if it asks for one that it cannot have."""
     begun = _begun_in(job.checkpoint)
     where = str(job.file or job.name)
-    if begun is not None and begun != job.lane:
+    if begun is not None and job.lane not in (begun, None):
         raise CheckpointError(
             f'{where}: lane: found "{job.lane}", expected "{begun}": {job.checkpoint} was begun '
             "so; to change it, name another checkpoint folder"
         )
-    if job.lane == SOURCE and (obstacle := _obstacle(job)) is not None:
-        raise OptionError(f'{where}: lane: found "source", and {obstacle}; expected "dataframes"')
-    return ChosenLane(job.lane, "the job says so" if job.lane == SOURCE else "nothing else is said")
+    obstacle = _obstacle(job)
+    if (job.lane or begun) == SOURCE and obstacle is not None:
+        found = 'found "source"' if job.lane else f"{job.checkpoint} was begun in the lane source"
+        raise OptionError(
+            f'{where}: lane: {found}, and {obstacle}; expected "dataframes"'
+            + ("" if job.lane else ", with another checkpoint folder")
+        )
+    if job.lane is not None:
+        return ChosenLane(job.lane, "the job says so")
+    if begun is not None:
+        return ChosenLane(begun, "its checkpoint was begun so")
+    obstacle = obstacle or _difference(job)
+    if obstacle is not None:
+        return ChosenLane(FRAMES, obstacle)
+    return ChosenLane(SOURCE, "all of them are parquet files of this machine")
 
 
 def lane_options(job: Job, cells: int, cores: int) -> dict[str, str]:
-    """``job`` as options of ``format("penstock")``."""
-    options = {
-        "query": job.query,
-        "eventTime": job.event_time,
-        "checkpointLocation": job.checkpoint,
-        "cells": str(cells),
-        "plan": job.plan,
-        "cores": str(cores),
-        "reports": "true",
-        "orders": job.checkpoint,
-    }
-    for name in ("adapt", "feedback", "overload"):
-        if (value := getattr(job, name)) is not None:
-            options[name] = value
-    if job.limits is not None:
-        options["limits"] = json.dumps({k: v for k, v in asdict(job.limits).items() if v})
-    if job.hot:
-        options["hot"] = json.dumps({column: list(values) for column, values in job.hot.items()})
-    if isinstance(job.trigger, int) and job.trigger:
-        options["trigger"] = f"{job.trigger} MILLISECONDS"
-    for name, source in job.sources.items():
-        options |= {f"{name}.{key}": value for key, value in _source_options(source).items()}
-    return options
-
-
-def _source_options(source: Source) -> dict[str, str]:
-    options = dict(source.options) | {"format": source.format}
-    if source.path is not None:
-        options["path"] = source.path
-    if source.schema is not None:
-        options["schema"] = source.schema
-    if source.static:
-        options["static"] = "true"
-    if source.event_time is not None:
-        options["eventTime"] = source.event_time
-    if source.watermark is not None:
-        options["watermark"] = f"{source.watermark} MILLISECONDS"
-    if source.rate is not None:
-        options["rate"] = str(source.rate)
+    """``job`` as options of ``format("penstock")``, with what a run of it watches."""
+    options = job_options(job) | {"cells": str(cells), "cores": str(cores)}
+    options |= {"reports": "true", "orders": job.checkpoint}
+    if job.late is not None or job.rejected is not None:
+        options["dropped"] = DROPPED
     return options
 
 
 def _obstacle(job: Job) -> str | None:
     """Why Penstock cannot read the sources of ``job`` itself, if it cannot."""
-    if job.late is not None or job.rejected is not None:
-        return "rows that were dropped go to a sink only in the other lane"
     if job.max_ahead not in ("default", "off"):
         return "rows too far ahead of their arrival are set aside only in the other lane"
     if job.overload == "defer":
         return "probes that are put off are kept with windows, in the other lane"
     for name, source in job.sources.items():
-        if source.format not in FORMATS:
+        if source.format not in (*FORMATS, _KAFKA):
             return f"{name} has the format {source.format}"
         if source.refresh is not None:
             return f"{name} is refreshed, which is done in the other lane"
-        if source.select or source.decode is not None:
+        is_kafka = source.format == _KAFKA
+        if source.select or (source.decode is not None and not is_kafka):
             return f"{name} has {'select' if source.select else 'decode'}, which is Spark's to do"
-        known = _OPTIONS | {each.lower() for each in FORMATS[source.format].options}
-        other = next((key for key in source.options if key.lower() not in known), None)
+        known: Set[str]
+        if is_kafka:
+            known = {each.lower() for each in OF_KAFKA}
+        else:
+            known = _OPTIONS | {each.lower() for each in FORMATS[source.format].options}
+        ours = (key for key in source.options if not (is_kafka and key.startswith("kafka.")))
+        other = next((key for key in ours if key.lower() not in known), None)
         if other is not None:
             return f"{name} has the option {other}, which is Spark's"
+    return None
+
+
+def _difference(job: Job) -> str | None:
+    """What might come out otherwise if Penstock read the sources, if anything."""
+    for name, source in job.sources.items():
+        if source.format != "parquet":
+            return f"{name} has the format {source.format}, not parquet"
+        if source.path is None or local_path(source.path) is None:
+            return f"{name} is not on this machine"
+    if local_path(job.checkpoint) is None:
+        return "the checkpoint is not on this machine"
     return None
 
 

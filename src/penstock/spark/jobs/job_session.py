@@ -46,7 +46,9 @@ def job_session(job: Job, log_level: str = "ERROR") -> SparkSession:
 
 def needed_packages(job: Job) -> list[str]:
     """Maven names of what Spark lacks for the formats of ``job``."""
-    formats = {source.format for source in job.sources.values()} | {job.sink.format}
+    formats = {job.sink.format}
+    if job.lane != "source":
+        formats |= {source.format for source in job.sources.values()}
     places = [job.spark.get(PACKAGES, ""), job.spark.get("spark.jars", "")]
     named = any(CONNECTOR in each for each in (*places, os.environ.get(ARGUMENTS, "")))
     if "kafka" not in formats or named or _is_installed(CONNECTOR):

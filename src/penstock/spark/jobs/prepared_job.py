@@ -146,12 +146,14 @@ def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> Prepared
     file = str(job.file or job.name)
     cells = 1 if job.cells == "auto" else job.cells
     options = lane_options(job, cells, parallelism(spark))
-    made = lane_of(options, lambda place: blamed_on(f"{file}: {place}" if place else file))
+    warned: list[str] = []
+    with collected_warnings(warned):
+        made = lane_of(options, lambda place: blamed_on(f"{file}: {place}" if place else file))
     with blamed_on(file):
         plan = str(Engine(made.query, plan=job.plan, **engine_options(job)).plan)
-    warned = tuple(_what_waits(job, made.query))
+    warned += _what_waits(job, made.query)
     return PreparedJob(
-        job, made.query, {}, made.placement, plan, cells, options, lane, spark, warned
+        job, made.query, {}, made.placement, plan, cells, options, lane, spark, tuple(warned)
     )
 
 

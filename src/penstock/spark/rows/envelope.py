@@ -111,8 +111,7 @@ class Envelope:
             answers = answers.mapInArrow(unpack, StructType(fields))
         if self.side is None:
             return answers
-        quoted = "`" + self.side.replace("`", "``") + "`"
-        return answers.withColumn(self.side, _opened(sql.col(quoted)))
+        return opened(answers, self.side)
 
 
 def report_column(schema: pa.Schema) -> str:
@@ -133,6 +132,12 @@ def observed(wrapped: DataFrame, column: str, name: str, sources: Sequence[str])
         *numbers(report, sources),
     )
     return seen.where(report.isNull()).drop(column)
+
+
+def opened(answers: DataFrame, side: str) -> DataFrame:
+    """``answers`` with the texts of dropped rows in the column ``side`` as structs."""
+    quoted = "`" + side.replace("`", "``") + "`"
+    return answers.withColumn(side, _opened(sql.col(quoted)))
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:

@@ -1,0 +1,209 @@
+"""Options of one source: what it is, where it is, how much a batch takes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.errors import OptionError, PenstockError
+from penstock.job.mistake import did_you_mean, listed
+from penstock.query.column_list import read_columns
+from penstock.query.types import plain
+from penstock.sources.file_format import FORMATS, format_of
+from penstock.sources.file_source import FileSource, infer_schema
+from penstock.sources.file_tree import FileTree
+from penstock.sources.kafka_client import KafkaClient
+from penstock.sources.kafka_source import (
+    EARLIEST,
+    LATEST,
+    KafkaSource,
+    message_schema,
+    topic_names,
+)
+from penstock.sources.kafka_values import DECODERS
+from penstock.sources.portion import Admission, Source
+from penstock.sources.rate_source import RateSource
+
+FOR_ALL = ("eventTime", "watermark", "maxFilesPerTrigger", "maxBytesPerTrigger", "format")
+_OF_FILES = (
+    "path",
+    "schema",
+    "pathGlobFilter",
+    "recursiveFileLookup",
+    "ignoreMissingFiles",
+    "ignoreCorruptFiles",
+)
+OF_KAFKA = (
+    "subscribe",
+    "subscribePattern",
+    "startingOffsets",
+    "maxOffsetsPerTrigger",
+    "failOnDataLoss",
+    "kafkaConsumer.pollTimeoutMs",
+    "decode",
+    "schema",
+    "avroSchema",
+)
+_OF_RATES = ("rowsPerSecond", "maxOffsetsPerTrigger")
+_OF_STREAMS = ("eventTime", "watermark", "format", "rate")
+REFUSED = {
+    "latestfirst": "rows must be taken in the order in which they came: the newest first would "
+    "make all others late",
+    "maxfileage": "a file is never too old here: each is taken once, whenever it appears",
+    "cleansource": "files are the state of the query, so they must stay as long as its windows "
+    "reach; remove those that are older",
+}
+_CLIENT = "kafka."
+"""What options for the client of Kafka begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The options of one source, and after them those for all."""
+
+    name: str
+    own: Mapping[str, str]
+    shared: Mapping[str, str]
+
+    def get(self, key: str) -> str | None:
+        return self.own.get(key.lower(), self.shared.get(key.lower()))
+
+    def number(self, key: str) -> int | None:
+        value = self.get(key)
+        if value is None:
+            return None
+        if not value.strip().isdecimal() or int(value) < 1:
+            raise OptionError(f"{self.name}.{key} is a whole number of 1 or more, not {value!r}")
+        return int(value)
+
+    def flag(self, key: str) -> bool:
+        value = (self.get(key) or "false").strip().lower()
+        if value not in ("true", "false"):
+            raise OptionError(f"{self.name}.{key} is true or false, not {value!r}")
+        return value == "true"
+
+
+def source_of(given: Given, is_stream: bool) -> Source:
+    """The source that options describe; ``is_stream`` unless the answer is bounded."""
+    name = (given.get("format") or "parquet").lower()
+    if name == "kafka":
+        return _kafka_source(given, is_stream)
+    if name == "rate":
+        _check(given, (*_OF_STREAMS, *_OF_RATES))
+        limit = Admission(rows=given.number("maxOffsetsPerTrigger"))
+        return RateSource(given.name, given.number("rowsPerSecond") or 1, limit)
+    return _file_source(given)
+
+
+def _check(given: Given, names: Sequence[str]) -> None:
+    """A mistake if the source has an option that is not among ``names``."""
+    known = {each.lower(): each for each in names}
+    for key in given.own:
+        if key in REFUSED:
+            raise OptionError(f"{key} is not for this source: {REFUSED[key]}")
+        if key not in known:
+            hint = did_you_mean(key, known.values())
+            raise OptionError(
+                f"unknown option {given.name}.{key}; there are {listed(sorted(known.values()))}"
+                + (f"; {hint}" if hint else "")
+            )
+
+
+def _file_source(given: Given) -> FileSource:
+    format_name = given.get("format") or "parquet"
+    kind = format_of(format_name)
+    _check(given, (*FOR_ALL, *_OF_FILES, *kind.options, "static", "rate"))
+    path = given.own.get("path")
+    if path is None:
+        raise OptionError(
+            f"{given.name}.path is missing: the folder with its files; formats are "
+            f"{listed(FORMATS)}"
+        )
+    tree = FileTree(path, given.get("pathGlobFilter"), given.flag("recursiveFileLookup"))
+    of_format = {key: given.own[key] for key in given.own if key in map(str.lower, kind.options)}
+    text = given.get("schema")
+    try:
+        schema = infer_schema(tree, kind.name, of_format) if text is None else read_columns(text)
+    except PenstockError as error:
+        raise type(error)(f"schema: {error}") from None
+    return FileSource(
+        given.name,
+        tree,
+        kind.name,
+        pa.schema([pa.field(f.name, plain(f.type)) for f in schema]),
+        Admission(given.number("maxFilesPerTrigger"), given.number("maxBytesPerTrigger")),
+        of_format,
+        given.flag("ignoreMissingFiles"),
+        given.flag("ignoreCorruptFiles"),
+    )
+
+
+def _kafka_source(given: Given, is_stream: bool) -> KafkaSource:
+    client_options = {k: v for k, v in given.own.items() if k.startswith(_CLIENT)}
+    others = {k: v for k, v in given.own.items() if k not in client_options}
+    _check(Given(given.name, others, given.shared), (*_OF_STREAMS, *OF_KAFKA))
+    own = {key.removeprefix(_CLIENT): value for key, value in client_options.items()}
+    if not own.get("bootstrap.servers"):
+        raise OptionError(
+            f"{given.name}.kafka.bootstrap.servers is missing: the brokers, such as localhost:9092"
+        )
+    names, pattern = given.own.get("subscribe"), given.own.get("subscribepattern")
+    if (names is None) == (pattern is None):
+        raise OptionError(
+            f"{given.name}: give one of subscribe (topics, with commas) and subscribePattern"
+        )
+    topics = topic_names(names) if names is not None else (str(pattern),)
+    decode = given.own.get("decode")
+    text = given.own.get("schema")
+    if decode is not None and decode not in DECODERS:
+        raise OptionError(f"{given.name}.decode is one of {listed(DECODERS)}, not {decode!r}")
+    if (decode is None) != (text is None):
+        raise OptionError(
+            f'{given.name}: decode and schema go together: decode = "json" with the columns of a '
+            "value, or neither, for messages as they are"
+        )
+    value = None
+    if text is not None:
+        try:
+            value = pa.schema([pa.field(f.name, plain(f.type)) for f in read_columns(text)])
+        except PenstockError as error:
+            raise type(error)(f"schema: {error}") from None
+    milliseconds = given.number("kafkaConsumer.pollTimeoutMs") or 120_000
+    client = KafkaClient(own, milliseconds / 1e3)
+    source = KafkaSource(
+        given.name,
+        client,
+        topics,
+        message_schema(value),
+        pattern is not None,
+        value,
+        decode,
+        given.own.get("avroschema"),
+        _starting(given, is_stream),
+        Admission(rows=given.number("maxOffsetsPerTrigger")),
+        given.get("failOnDataLoss") is None or given.flag("failOnDataLoss"),
+        client.retention(topics) if is_stream and pattern is None else 0,
+    )
+    source.available()  # A topic that does not exist is found now.
+    return source
+
+
+def _starting(given: Given, is_stream: bool) -> int | Mapping[str, Mapping[str, int]]:
+    """Where the first batch begins."""
+    text = given.own.get("startingoffsets")
+    if text is None:
+        return LATEST if is_stream else EARLIEST
+    named = {"earliest": EARLIEST, "latest": LATEST}.get(text.strip().lower())
+    if named is not None:
+        return named
+    try:
+        found: dict[str, dict[str, int]] = json.loads(text)
+        return {t: {str(int(p)): int(o) for p, o in each.items()} for t, each in found.items()}
+    except (ValueError, TypeError, AttributeError):
+        raise OptionError(
+            f"{given.name}.startingOffsets is earliest, latest, or offsets by topic and partition, "
+            f'such as {{"orders": {{"0": 23, "1": -2}}}}, not {text!r}'
+        ) from None
