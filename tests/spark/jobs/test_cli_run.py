@@ -63,7 +63,7 @@ def test_a_run_shows_what_it_did(shared: SparkSession, tmp_path: Path, live: boo
 def test_a_failure_and_a_mistake_have_codes_of_their_own(
     shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    case = JobCase(tmp_path, shared).write(KINDS)
+    case = JobCase(tmp_path, shared).write(KINDS, 'lane = "dataframes"\ntrigger = "available-now"')
     (tmp_path / "A" / "9.parquet").write_bytes(b"this is no parquet file")
     console = Console(file=io.StringIO())
     options = argparse.Namespace(ui=True, ui_host="127.0.0.1", ui_port=0, ui_stay=0.1)
@@ -116,7 +116,7 @@ def test_a_changed_query_goes_on_and_says_what_it_kept(
 
 
 def test_explain(spark: SparkSession, tmp_path: Path) -> None:
-    case = JobCase(tmp_path, spark).write(KINDS, top='plan = "((A B) C)"')
+    case = JobCase(tmp_path, spark).write(KINDS, top='plan = "((A B) C)"\ncells = 2')
     lines = explained(prepare(case.job(), spark))
     assert lines[0] == "job job"
     assert "  A  [RANGE 20 SECONDS]  parquet  event time ts, watermark 300 s" in lines

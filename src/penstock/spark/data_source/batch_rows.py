@@ -39,6 +39,9 @@ class Reading:
     note: Note
     unrouted: Mapping[str, int] = field(default_factory=dict)
     """Rows that belong to no cell, by source; cell 0 tells them."""
+    timeless: Mapping[str, pa.Table] = field(default_factory=dict)
+    """Rows without an event time, where there are several cells: where they would go depends on
+    their values, so cell 0 tells them. One cell alone leaves that to its engine."""
 
 
 class BatchReader:
@@ -60,6 +63,7 @@ class BatchReader:
         the entry before, which the new note goes on from. ``again`` if they were read before."""
         lane = self._lane
         rows, own, counts, unrouted = {}, {}, {}, {}
+        timeless: dict[str, pa.Table] = {}
         for name in lane.query.sources:
             if portions.get(name) is None or (only is not None and name not in only):
                 continue
@@ -68,13 +72,14 @@ class BatchReader:
             newest = _newest(lane, name, table)
             if newest is not None:
                 own[name] = newest
+            table = self._timed(name, table, timeless)
             rows[name] = self._own(name, table)
             if self._number == 0 and not again:
                 unrouted[name] = self._unrouted(name, table)
         cumulative = dict(before.newest)
         for name, newest in own.items():
             cumulative[name] = max(newest, cumulative.get(name, newest))
-        return Reading(rows, Note(cumulative, own, counts, dict(lane.clocks)), unrouted)
+        return Reading(rows, Note(cumulative, own, counts, dict(lane.clocks)), unrouted, timeless)
 
     def in_ticks(self, note: Note) -> dict[str, int]:
         """The newest event times of ``note`` in ticks of the query."""
@@ -87,6 +92,18 @@ class BatchReader:
         whole = table.combine_chunks()
         columns = {c: whole.column(c).chunk(0) for c in whole.column_names}
         return int(np.count_nonzero(self._router.first_cells(name, columns, len(whole)) < 0))
+
+    def _timed(self, name: str, table: pa.Table, timeless: dict[str, pa.Table]) -> pa.Table:
+        """The rows of ``table`` that have an event time, if there are several cells; the others go
+        to ``timeless``."""
+        column = self._lane.clocks.get(name)
+        if column is None or self._lane.placement.cells == 1 or self._lane.query.by_rows:
+            return table
+        if not table.column(column).null_count:
+            return table
+        timed = pc.is_valid(table.column(column))
+        timeless[name] = table.filter(pc.invert(timed))
+        return table.filter(timed)
 
     def _own(self, name: str, table: pa.Table) -> pa.Table:
         """The rows of this cell."""

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.overload.overload import Overload
+from penstock.engine.push.dropped import NO_EVENT_TIME, Dropped
 from penstock.errors import CheckpointError, InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Note, Position
 from penstock.spark.cells.cell import Cell
@@ -126,6 +127,8 @@ class SourcedCell:
         overload = after["overload"] if "budget" in after["overload"] else {}
         settings = self._lane.settings
         late = told_once(settings, self._number, engine.drain_dropped())
+        if self._number == 0:
+            late += [Dropped(s, NO_EVENT_TIME, rows) for s, rows in reading.timeless.items()]
         dropped = side_rows(settings, late, values=self._lane.dropped is not None)
         ways, reasons = ways_between(counted, after)
         report = CellReport(
