@@ -63,7 +63,8 @@ def test_a_run_shows_what_it_did(shared: SparkSession, tmp_path: Path, live: boo
 def test_a_failure_and_a_mistake_have_codes_of_their_own(
     shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    case = JobCase(tmp_path, shared).write(KINDS, 'lane = "dataframes"\ntrigger = "available-now"')
+    top = 'lane = "dataframes"\ntrigger = "available-now"'
+    case = JobCase(tmp_path, shared).write(KINDS, top)
     (tmp_path / "A" / "9.parquet").write_bytes(b"this is no parquet file")
     console = Console(file=io.StringIO())
     options = argparse.Namespace(ui=True, ui_host="127.0.0.1", ui_port=0, ui_stay=0.1)
@@ -79,7 +80,7 @@ def test_a_failure_and_a_mistake_have_codes_of_their_own(
     assert "Spark's log: " in said
 
     (tmp_path / "other").mkdir()
-    case = delivered(JobCase(tmp_path / "other", shared).write(KINDS))
+    case = delivered(JobCase(tmp_path / "other", shared).write(KINDS, top))
     case.run()
     delivered(case, seed=4)
     state = case.folder / "state" / "checkpoint" / "penstock.json"
