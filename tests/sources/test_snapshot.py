@@ -48,10 +48,8 @@ def test_a_damaged_one_is_not_read_and_goes(tmp_path: Path) -> None:
             content[chance.randrange(len(content) - 100)] ^= 1 << chance.randrange(8)
         file.write_bytes(content)
         found = kept.read("ab", Position(7, "d7"))
-        if found is None:
-            assert not any(tmp_path.iterdir())
-        else:  # The damage is in what the host has to say, and gives valid text.
-            assert bytes(found.blob) == bytes(100)
+        assert found is None
+        assert not any(tmp_path.iterdir())
     kept.write(snapshot(7))
     (file,) = tmp_path.iterdir()
     file.rename(tmp_path / file.name.replace("d7", "d8"))

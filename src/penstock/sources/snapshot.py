@@ -16,6 +16,7 @@ verified by the engine that takes it (:mod:`penstock.engine.recovery.verify`).
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import posixpath
@@ -51,7 +52,10 @@ class Snapshot:
 
     @property
     def heading(self) -> dict[str, Any]:
-        return {"owner": self.owner, **self.position.to_json(), "size": len(self.blob)}
+        text = json.dumps(dict(self.about), sort_keys=True)
+        check = hashlib.sha256(text.encode()).hexdigest()[:32]
+        place = self.position.to_json()
+        return {"owner": self.owner, **place, "size": len(self.blob), "check": check}
 
     def to_parts(self) -> list[bytes | memoryview]:
         text = json.dumps({**self.heading, "about": dict(self.about)}).encode()
