@@ -27,33 +27,27 @@ def case_in(folder: Path, kinds: dict[str, str] = PARQUET, top: str = "", **more
     return JobCase(folder, None).write(kinds, top, **more)  # type: ignore[arg-type]
 
 
-def test_parquet_files_of_this_machine_are_read_by_penstock(tmp_path: Path) -> None:
-    chosen = choose_lane(case_in(tmp_path).job())
-    assert str(chosen).startswith("lane source: Penstock reads the sources itself, since all")
+def test_spark_reads_unless_the_job_says_otherwise(tmp_path: Path) -> None:
+    assert choose_lane(case_in(tmp_path).job()).name == "dataframes"
+    chosen = choose_lane(case_in(tmp_path, top='lane = "source"').job())
+    assert str(chosen) == "lane source: Penstock reads the sources itself, since the job says so"
 
 
 @pytest.mark.parametrize(
     ("kinds", "more", "why"),
     [
-        (PARQUET | {"B": "json"}, {}, "B has the format json"),
         (PARQUET | {"C": "orc"}, {}, "C has the format orc"),
         (PARQUET, {"options": 'select = ["id", "ts", "x"]'}, "A has select"),
         (PARQUET, {"options": "options.mergeSchema = true"}, "A has the option mergeSchema"),
         (PARQUET, {"top": 'overload = "defer"'}, "probes that are put off"),
     ],
 )
-def test_else_spark_reads_them(
+def test_what_penstock_cannot_read_is_told(
     kinds: dict[str, str], more: dict[str, str], why: str, tmp_path: Path
 ) -> None:
-    chosen = choose_lane(case_in(tmp_path, kinds, **more).job())
-    assert chosen.name == "dataframes"
-    assert why in str(chosen)
-
-
-def test_files_elsewhere_are_read_by_spark(tmp_path: Path) -> None:
-    case = case_in(tmp_path)
-    case.file.write_text(case.file.read_text().replace('path = "B"', 'path = "s3a://bucket/B"'))
-    assert "B is not on this machine" in str(choose_lane(case.job()))
+    top = 'lane = "source"\n' + more.get("top", "")
+    with pytest.raises(OptionError, match=why):
+        choose_lane(case_in(tmp_path, kinds, **{**more, "top": top}).job())
 
 
 def test_a_lane_that_is_asked_for_and_cannot_be_had(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Which lane a job takes into Spark: Penstock reads the sources itself, or Spark does.
 
 Reading them itself (``lane = "source"``) is cheaper in every way, but not every source can be read
-so: files of the formats that :mod:`penstock.sources` has, as they are. A job that names no lane
-takes it where nothing else would be different: all sources are parquet files of this machine. In
-JSON and CSV a value that does not fit its column is an error there, where Spark makes it NULL; and
+so: Kafka topics, and files of the formats that :mod:`penstock.sources` has, as they are. A job that
+names no lane leaves reading to Spark: in the other lane no row is set aside for being too far ahead,
+a value of JSON or CSV that does not fit its column is an error, where Spark makes it NULL, and
 credentials for files elsewhere may be known to Spark alone. A checkpoint that was begun in one lane
 goes on in it.
 """
@@ -70,10 +70,7 @@ def choose_lane(job: Job) -> ChosenLane:
         return ChosenLane(job.lane, "the job says so")
     if begun is not None:
         return ChosenLane(begun, "its checkpoint was begun so")
-    obstacle = obstacle or _difference(job)
-    if obstacle is not None:
-        return ChosenLane(FRAMES, obstacle)
-    return ChosenLane(SOURCE, "all of them are parquet files of this machine")
+    return ChosenLane(FRAMES, "the job asks for no other lane")
 
 
 def lane_options(job: Job, cells: int, cores: int) -> dict[str, str]:
@@ -108,18 +105,6 @@ def _obstacle(job: Job) -> str | None:
         other = next((key for key in ours if key.lower() not in known), None)
         if other is not None:
             return f"{name} has the option {other}, which is Spark's"
-    return None
-
-
-def _difference(job: Job) -> str | None:
-    """What might come out otherwise if Penstock read the sources, if anything."""
-    for name, source in job.sources.items():
-        if source.format != "parquet":
-            return f"{name} has the format {source.format}, not parquet"
-        if source.path is None or local_path(source.path) is None:
-            return f"{name} is not on this machine"
-    if local_path(job.checkpoint) is None:
-        return "the checkpoint is not on this machine"
     return None
 
 
