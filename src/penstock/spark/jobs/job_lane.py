@@ -2,7 +2,7 @@
 
 Reading them itself (``lane = "source"``) is cheaper in every way, but not every source can be read
 so: Kafka topics, and files of the formats that :mod:`penstock.sources` has, as they are. A job that
-names no lane leaves reading to Spark: in the other lane no row is set aside for being too far ahead,
+names no lane leaves reading to Spark: in the other lane no row is set aside for being far ahead,
 a value of JSON or CSV that does not fit its column is an error, where Spark makes it NULL, and
 credentials for files elsewhere may be known to Spark alone. A checkpoint that was begun in one lane
 goes on in it.
