@@ -62,7 +62,7 @@ def test_completion_knows_every_command() -> None:
     ("line", "expected"),
     [
         ("penstock dem", "demo"),
-        ("penstock run --ui-", "--ui-port --ui-host"),
+        ("penstock run --ui-", "--ui-port --ui-host --ui-stay"),
         ("penstock ui --ex", "--export"),
     ],
 )

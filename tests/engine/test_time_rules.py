@@ -162,4 +162,5 @@ def test_dropped_rows_can_be_had() -> None:
         "late": 1,
         "null_time": 1,
         "ahead": 0,
+        "filtered": 0,
     }

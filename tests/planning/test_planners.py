@@ -394,7 +394,7 @@ def test_the_refusal_says_why() -> None:
     with pytest.raises(NoQualifiedPlan) as caught:
         penstock.plan(query, statistics, Limits(cpu=1e-9, memory="1TiB"))
     assert caught.value.exceeded == ("cpu",)
-    assert "of a core against a limit of 1e-09" in str(caught.value)
+    assert "of a core against a limit of under 0.001" in str(caught.value)
 
 
 def test_mistakes_are_told() -> None:
