@@ -64,10 +64,11 @@ def test_a_classic_session_has_it_all(spark: SparkSession) -> None:
     assert private_spark.is_running()
     assert private_spark.has_java()
     assert private_spark.java_is_ours()
-    settings = private_spark.settings_of_java()
-    assert settings["spark.driver.memory"] == "1g"
     assert (Path(private_spark.spark_home()) / "bin" / "spark-submit").is_file()
     java = private_spark.java_of(spark)
+    java.System.setProperty("spark.penstock.given", "1")  # As spark-submit gives its settings.
+    assert private_spark.settings_of_java()["spark.penstock.given"] == "1"
+    java.System.clearProperty("spark.penstock.given")
     assert java.System.getProperty("java.version")
     assert private_spark.hadoop_settings(spark).get("fs.file.impl") is None
     array = private_spark.java_array(spark, java.String, "a", "b")
