@@ -311,8 +311,10 @@ class BytesKey(KeyType):
         if pa.types.is_decimal(self.type):
             return DecimalKey(self.type).decode(numbers, None)
         width = self.type.byte_width if pa.types.is_fixed_size_binary(self.type) else 0
-        texts = [f"{number} value".encode().ljust(width)[: width or None] for number in numbers]
-        return pa.array(texts, pa.binary(width or -1)).cast(self.type)
+        # Short texts and longer ones are numbered in tables of their own.
+        texts = [f"{number}" if number % 2 else f"{number} value" for number in numbers]
+        samples = [text.encode().ljust(width)[: width or None] for text in texts]
+        return pa.array(samples, pa.binary(width or -1)).cast(self.type)
 
 
 class TextKey(BytesKey):
