@@ -9,10 +9,8 @@ a failed push changes nothing. *Commit* moves the clock and lets go of what has 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.control.controller import Controller
 from penstock.engine.control.eddy import Eddy
+from penstock.engine.control.first_plan import first_plan, roots_of
 from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.feedback.feedback import Feedback, Message
 from penstock.engine.join.join_order import with_orders
@@ -42,11 +41,13 @@ from penstock.engine.push.ahead import Ahead
 from penstock.engine.push.dropped import Dropped
 from penstock.engine.push.frequent_key import frequent_key
 from penstock.engine.push.given import conforming
+from penstock.engine.push.in_slices import push_in_slices
 from penstock.engine.push.intake import FARTHEST, Batches, Intake, UnlikeDeclaredError
 from penstock.engine.push.lateness import Lateness
+from penstock.engine.push.set_aside import SetAside
 from penstock.engine.push.whole_push import WholePush
 from penstock.engine.recovery.checkpoint import Checkpoint, loading
-from penstock.engine.state.arrival import SLICE, Arrival, SourceRows, slices_of
+from penstock.engine.state.arrival import SLICE
 from penstock.engine.state.clock import END, START, Clock
 from penstock.engine.state.composites import Composites, concatenate
 from penstock.engine.state.held_signals import HELD, uninterrupted
@@ -59,13 +60,11 @@ from penstock.errors import (
     InputError,
     OptionError,
     PenstockError,
-    PenstockWarning,
     TooManyResults,
 )
 from penstock.kernels.compilation import announce_compilation
 from penstock.kernels.lifespan import FOREVER
-from penstock.plan.notation import read
-from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
+from penstock.plan.plan import Leaf, Plan
 from penstock.query.join_graph import JoinGraph
 from penstock.values.wiring import wire
 
@@ -76,7 +75,7 @@ if TYPE_CHECKING:
 
 Int64s = NDArray[np.int64]
 _NOTHING_SEEN: Mapping[str, int] = {}
-_NOT_IN_CHECKPOINTS = ("_dropped", "_has_warned", "_counters", "_converts")
+_NOT_IN_CHECKPOINTS = ("_counters", "_converts")
 """What an engine keeps when it makes everything anew of its windows."""
 
 SILENT_WINDOWS = 3
@@ -165,10 +164,11 @@ class Engine:
         self._preparation: Preparation | None = None
         self._latest = 0
         """Rows of the latest push."""
-        self._plan = _plan_for(query, plan)
+        self._plan = first_plan(query, plan)
+        moving = {s.source for b in query.blocks for s in b.streams if not s.is_static}
         self._lateness = Lateness.of(
             self.options.lateness,
-            [s for s in query.sources if s in _moving(query)],
+            [source for source in query.sources if source in moving],
             query.ticks_per_millisecond,
             self.options.watermark_policy,
             self.options.idle,
@@ -189,17 +189,16 @@ class Engine:
             frozenset(self._lateness.delays),
             keep_dropped,
         )
-        self._windows_of = {
-            name: [w for each in self._leaves for w in each.values() if w.stream.source == name]
-            for name in self._intake.sources
-        }
-        """The windows of each source."""
-        self._ahead = self._ahead_of_arrival()
-        self._keeps_dropped = keep_dropped
-        self._dropped: list[Dropped] = []
-        """Rows set aside since the last :meth:`drain_dropped`."""
-        self._has_warned = False
-        """Whether somebody was told that a stream is not in order."""
+        self._ahead = (
+            None if self._by_rows else Ahead.of(self.options.max_ahead, self._intake.sources)
+        )
+        self._set_aside = SetAside(
+            self._intake,
+            [leaf for each in self._leaves for leaf in each.values()],
+            self._lateness,
+            query.ticks_per_millisecond,
+            keep_dropped,
+        )
         self._timed = self._lateness.sources
         self._output = output_for(query, self._trees)
         self._clock = Clock(strict=self._strict)
@@ -257,16 +256,9 @@ class Engine:
 
         return OverloadControl(self.query, option, self._trees[0], freshness)
 
-    def _roots(self) -> list[Node]:
-        """The tree of each block of the query, in the order of the query."""
-        roots = {block_of(node, self.query).aliases: node for node in self._plan.minus}
-        return [
-            self._plan.root,
-            *(roots.get(b.aliases) or _default_tree(b) for b in self.query.minus),
-        ]
-
     def _first_trees(self) -> list[JoinTree]:
         """The tree of each block, with states that hold nothing yet."""
+        roots = roots_of(self._plan, self.query)
         return [
             JoinTree(
                 root,
@@ -276,7 +268,7 @@ class Engine:
                 self.options.feedback,
                 compiles=self.options.execution == "auto",
             )
-            for root, wiring, leaves in zip(self._roots(), self._wirings, self._leaves, strict=True)
+            for root, wiring, leaves in zip(roots, self._wirings, self._leaves, strict=True)
         ]
 
     # -- the public surface ------------------------------------------------------------------
@@ -385,42 +377,13 @@ class Engine:
             return self._push(batches, watermark, newest, probes, seconds, again)
         now = int(1000 * time.time()) if arrived is None else arrived
         split = self._ahead.split(batches, now)
-        self._warn_of_ahead(split.dropped)
+        self._set_aside.warn_of_ahead(split.dropped, self._counters.ahead)
         table = self._push(split.batches, watermark, newest, probes, seconds, again)
-        self._note_ahead(split.dropped)
-        return table
-
-    def _ahead_of_arrival(self) -> Ahead | None:
-        most = self.options.max_ahead
-        sources = self._intake.sources
-        if most is None or self._by_rows:
-            return None
-        if isinstance(most, Mapping):
-            for name in most:
-                if name not in sources:
-                    known = ", ".join(sources)
-                    raise OptionError(f"max_ahead names {name!r}; the query reads: {known}")
-            return Ahead(most, sources)
-        return Ahead(dict.fromkeys(sources, most), sources)
-
-    def _warn_of_ahead(self, dropped: Sequence[Dropped]) -> None:
-        """Tell, once, that rows are too far ahead: before anything is done, as a host may make
-        errors of warnings."""
-        if dropped and not any(self._counters.ahead.values()):
-            warnings.warn(
-                f"{len(dropped[0].rows):,} rows of {dropped[0].source} are further ahead of their "
-                "arrival than max_ahead allows, and were set aside; they are counted, and kept "
-                "with keep_dropped",
-                PenstockWarning,
-                stacklevel=3,
-            )
-
-    def _note_ahead(self, dropped: Sequence[Dropped]) -> None:
-        """Rows of a push that is done were too far ahead."""
-        for each in dropped:
+        for each in split.dropped:
             self._counters.ahead[each.source] += len(each.rows)
-        if self._keeps_dropped:
-            self._dropped += dropped
+        if self._set_aside.keeps:
+            self._set_aside.keep(split.dropped)
+        return table
 
     def _push(
         self,
@@ -461,7 +424,7 @@ class Engine:
         clock = self._advanced(seen, taken, watermark)
         table = self._process(taken, clock, seen, clock.now, probes)
         self._counters.note_way(why)
-        self._dropped += taken.dropped
+        self._set_aside.keep(taken.dropped)
         self._latest = sum(taken.seen.values())
         if not self.owes:  # Another plan would have to make all owed probes at once.
             self._go_on_changing(sum(map(len, taken.rows.values())), self._latest)
@@ -617,7 +580,7 @@ class Engine:
     def change_plan(self, plan: str | Plan, strategy: str = "jisc") -> None:
         """What :meth:`migrate` does, for the controller: nothing is pinned or noted."""
         check_strategy(strategy, self._trees)
-        self._plan = _plan_for(self.query, plan)
+        self._plan = first_plan(self.query, plan)
         self._plan_since = self.seconds
         self._eddy = Eddy.of(plan)
         self._begin_change(strategy)
@@ -629,7 +592,9 @@ class Engine:
                 self._preparation.release()
                 self._preparation = None
             if strategy != "moving-state":
-                self._preparation = prepare(strategy, self._trees, self._roots(), self._latest)
+                self._preparation = prepare(
+                    strategy, self._trees, roots_of(self._plan, self.query), self._latest
+                )
             if self._preparation is None:
                 self._catch_up()
                 self._change(strategy)
@@ -660,7 +625,8 @@ class Engine:
         if self._overload is not None:
             self._overload.settle()
         change = STRATEGIES.get(strategy, reroute)
-        for number, (root, old) in enumerate(zip(self._roots(), self._trees, strict=True)):
+        roots = roots_of(self._plan, self.query)
+        for number, (root, old) in enumerate(zip(roots, self._trees, strict=True)):
             if root == old.root:
                 continue
             if number == 0 and change is not reroute:
@@ -748,31 +714,7 @@ class Engine:
 
     def drain_dropped(self) -> list[Dropped]:
         """Rows that were late or had no event time, since the last call: with ``keep_dropped``."""
-        found, self._dropped = self._dropped, []
-        return found
-
-    def _dropped_of(self, whole: WholePush, batches: Mapping[str, Any]) -> Batches | None:
-        """Rows that a push drops, looked at once more if somebody asks for them."""
-        sources = {**whole.late, **whole.without_time}
-        warns = not (self._lateness.is_declared or self._has_warned)
-        if not sources or not (self._keeps_dropped or warns):
-            return None
-        return self._intake.dropped_of(batches, sources, self._clock)
-
-    def _warn_of_disorder(self, taken: Batches, watermark: int) -> None:
-        """Tell, once, that rows came behind ``watermark`` though nobody has given a lateness."""
-        if self._has_warned or self._lateness.is_declared:
-            return
-        source = next(iter(taken.late))
-        behind = -((taken.oldest_late[source] - watermark) // self.query.ticks_per_millisecond)
-        warnings.warn(
-            f"{source} is out of order: {taken.late[source]:,} of its rows came behind the "
-            f"watermark, the oldest by {behind:,} ms, and were dropped; with no lateness given, "
-            f"streams are taken to be in order: give lateness={behind} or more (milliseconds)",
-            PenstockWarning,
-            stacklevel=4,
-        )
-        self._has_warned = True  # Unless a host makes errors of warnings: that undoes the push.
+        return self._set_aside.drain()
 
     def metrics(self) -> Metrics:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
@@ -816,34 +758,9 @@ class Engine:
         With ``analyze``, what was observed stands beside what was estimated.
         """
         # Planners and renderers take their time to load, and a start must be quick.
-        from penstock.explain.execution_text import execution_text
-        from penstock.explain.explanation import explain
-        from penstock.explain.feedback_text import feedback_text
-        from penstock.explain.history_text import history_text
-        from penstock.explain.observation import observed_in
-        from penstock.explain.overload_text import overload_text
-        from penstock.explain.silence_text import silence_text
-        from penstock.explain.text import text
-        from penstock.planning.calibrated import calibrated_costs
-        from penstock.planning.problem import Problem
+        from penstock.engine.control.engine_text import engine_text
 
-        seconds, metrics = self.seconds, self.metrics()
-        observed = None
-        if analyze and seconds > 0:
-            running = seconds - self._plan_since
-            observed = observed_in(metrics, seconds, metrics["seconds"], running)
-        problem = Problem(
-            self.query,
-            self.statistics(brief=True),
-            costs=calibrated_costs(),
-            join=self.options.join,
-        )
-        limits, why = self.options.limits, self._control.why()
-        told = text(explain(problem, self._plan, limits, why, observed))
-        if not analyze:
-            return told
-        parts = (history_text, feedback_text, overload_text, execution_text, silence_text)
-        return "\n\n".join([told, *filter(None, (part(metrics) for part in parts))])
+        return engine_text(self, self._control.why(), self.seconds - self._plan_since, analyze)
 
     @property
     def seconds(self) -> float:
@@ -991,7 +908,9 @@ class Engine:
         marks = [tree.marks() for tree in self._trees]
         try:
             results = [
-                self._join(tree, each, clock.watermark, control if tree is self._trees[0] else None)
+                push_in_slices(
+                    tree, each, clock.watermark, control if tree is self._trees[0] else None
+                )
                 for tree, each in zip(self._trees, arrivals, strict=True)
             ]
             if control is not None:
@@ -999,9 +918,8 @@ class Engine:
             if self._owed_results is not None:
                 results[0] = concatenate([self._owed_results, results[0]])
             table = self._output.stage(results, clock)
-            if taken.late:
-                self._warn_of_disorder(taken, self._clock.late)
-            filtered = self._filtered(
+            self._set_aside.warn_of_disorder(taken, self._clock.late)
+            filtered = self._set_aside.filtered(
                 {name: len(rows) for name, rows in taken.rows.items()},
                 {
                     alias: len(each) if each.chosen is None else len(each.chosen)
@@ -1009,6 +927,7 @@ class Engine:
                     for alias, each in block.items()
                 },
                 taken.rows,
+                self._clock,
             )
             HELD.give()
         except BaseException:
@@ -1087,11 +1006,14 @@ class Engine:
             elif control is not None and control.asks_age:
                 after, are_fresh = control.drop_stale, control.are_fresh
             table = whole.join(tree, compiled, self._output, clock, after, are_fresh)
-            dropped = self._dropped_of(whole, batches)
-            if dropped is not None and dropped.late:
-                self._warn_of_disorder(dropped, self._clock.late)
+            dropped = None
+            if whole.late or whole.without_time:
+                sources = {**whole.late, **whole.without_time}
+                dropped = self._set_aside.looked_at_again(batches, sources, self._clock)
+            if dropped is not None:
+                self._set_aside.warn_of_disorder(dropped, self._clock.late)
             admitted = {a: leaf.rows.head - heads[a] for a, leaf in tree.leaves.items()}
-            filtered = self._filtered(whole.on_time, admitted, batches)
+            filtered = self._set_aside.filtered(whole.on_time, admitted, batches, self._clock)
             HELD.give()
         except BaseException:
             if compiled.is_torn or tree.is_torn:  # It may be written anew in the middle.
@@ -1115,7 +1037,7 @@ class Engine:
         if whole.late or whole.without_time:
             self._counters.count_set_aside(whole.late, whole.without_time)
             if dropped is not None:
-                self._dropped += dropped.dropped
+                self._set_aside.keep(dropped.dropped)
         if whole.has_let_go:
             tree.note_expired(passed)
             whole.drop_passed()
@@ -1130,32 +1052,6 @@ class Engine:
         ):
             self._let_go_if_it_can()
         return table
-
-    def _filtered(
-        self,
-        on_time: Mapping[str, int],
-        admitted: Mapping[str, int],
-        pushed: Mapping[str, Any],
-    ) -> dict[str, int]:
-        """Rows of a push that came into no window, by source.
-
-        ``on_time`` are rows by source, ``admitted`` those that each window took in. Where a source
-        has several windows and each has refused some of its rows, ``pushed`` tells which.
-        """
-        found = {}
-        for name, count in on_time.items():
-            leaves = self._windows_of[name]
-            least = count - max([admitted.get(leaf.stream.alias, 0) for leaf in leaves])
-            if least and len(leaves) > 1:
-                rows = pushed[name]
-                if not isinstance(rows, SourceRows):
-                    rows = self._intake.rows_of(name, rows, self._clock)
-                least = int(
-                    np.count_nonzero(~np.logical_or.reduce([w.passes(rows) for w in leaves]))
-                )
-            if least:
-                found[name] = least
-        return found
 
     def _go_back(self, marks: Sequence[Marks]) -> None:
         """The push has failed: everything is as before it."""
@@ -1184,47 +1080,6 @@ class Engine:
         """What died before then is of no use to anybody."""
         # A restart must find the results of the last settled instant.
         return self._clock.watermark - (self._grouped and self._strict)
-
-    def _join(
-        self,
-        tree: JoinTree,
-        arrivals: Mapping[str, Arrival],
-        watermark: int,
-        control: OverloadControl | None,
-    ) -> Composites:
-        """The new results of a block. A large push is worked off in slices of time.
-
-        To the answer it makes no difference; but a slice finds in the states, besides what it
-        needs, only little that is younger or was dead before, and what it touches fits the cache.
-        Under ``control`` slices may be smaller, and it decides between them who probes.
-        """
-        size = None if control is None else control.slice_rows
-        cuts = slices_of(list(arrivals.values()), size)
-        if len(cuts) <= 2:
-            filled = [each.births for each in arrivals.values() if len(each)]
-            if filled:
-                first, last = min(b[0] for b in filled), max(b[-1] for b in filled)
-                tree.begin_slice(int(first), int(last), sum(map(len, filled)), watermark)
-            if control is not None:
-                control.begin_slice(arrivals)
-            return tree.push(arrivals)
-        parts, made = [], 0
-        for first, after in itertools.pairwise(cuts):
-            part = {alias: each.between(first, after) for alias, each in arrivals.items()}
-            count = SLICE if size is None else sum(map(len, part.values()))
-            tree.begin_slice(first, after, count, watermark)
-            if control is not None:
-                control.begin_slice(part)
-            parts.append(tree.push(part))
-            made += len(parts[-1])
-            WORKING.ask(made, len(tree.leaves) + 2)
-            HELD.give()
-            if control is not None:
-                control.end_slice(part)
-        results = concatenate(parts)
-        if self._by_rows:
-            tree.shorten(results)  # A later slice may have ended the life of an earlier result.
-        return results
 
     def _tidy_output(self, watermark: int) -> None:
         """Let the top of the query let go of what nobody needs, if there is memory for that."""
@@ -1257,7 +1112,8 @@ class Engine:
             return
         own = {name: getattr(self, name) for name in _NOT_IN_CHECKPOINTS}
         blob = self._saved().to_bytes()
-        fresh = type(self).restore(self.query, blob, keep_dropped=self._keeps_dropped)
+        fresh = type(self).restore(self.query, blob, keep_dropped=self._set_aside.keeps)
+        fresh._set_aside.take_over(self._set_aside)
         self.__dict__.update(vars(fresh))
         self.__dict__.update(own)
 
@@ -1430,27 +1286,3 @@ class Engine:
             )
             tree.commit()
         return results
-
-
-def _moving(query: JoinGraph) -> set[str]:
-    """The sources that are not static."""
-    return {s.source for block in query.blocks for s in block.streams if not s.is_static}
-
-
-def _plan_for(query: JoinGraph, plan: str | Plan) -> Plan:
-    if plan == "auto":
-        return Plan(_default_tree(query))
-    eddy = Eddy.of(plan)
-    if eddy is not None:
-        return eddy.first_plan(query)
-    chosen = read(plan) if isinstance(plan, str) else plan
-    if not isinstance(chosen, Plan):
-        raise OptionError(f"plan must be a text or a Plan, not {type(plan).__name__}")
-    chosen.check(query)
-    return chosen
-
-
-def _default_tree(block: JoinGraph) -> Node:
-    """One mjoin: it stores nothing but the windows, so it cannot go very wrong."""
-    leaves: Sequence[Leaf] = [Leaf(alias) for alias in block.aliases]
-    return leaves[0] if len(leaves) == 1 else Join(tuple(leaves))

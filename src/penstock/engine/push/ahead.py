@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.push.dropped import Dropped
 from penstock.engine.push.intake import Source
+from penstock.errors import OptionError
 
 AHEAD = "too far ahead"
 """The event time of the row is later than its arrival by more than ``max_ahead``."""
@@ -41,6 +42,21 @@ class Ahead:
             for name in most
             if name in sources and sources[name].event_time is not None
         }
+
+    @classmethod
+    def of(
+        cls, most: int | Mapping[str, int] | None, sources: Mapping[str, Source]
+    ) -> Ahead | None:
+        """The rule of the option ``max_ahead``; None if there is none."""
+        if most is None:
+            return None
+        if not isinstance(most, Mapping):
+            return cls(dict.fromkeys(sources, most), sources)
+        for name in most:
+            if name not in sources:
+                known = ", ".join(sources)
+                raise OptionError(f"max_ahead names {name!r}; the query reads: {known}")
+        return cls(most, sources)
 
     def split(self, batches: Mapping[str, Any], arrived: int) -> Split:
         """``batches`` as they go on; ``arrived`` is in milliseconds since 1970."""
