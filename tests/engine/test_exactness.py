@@ -133,7 +133,7 @@ def fail_sometimes(
             (LeafWindow, "append", False),
             (JoinStep, "apply", False),
             (CompiledPush, "_push", False),
-            (type(engine._output), "stage", True),
+            (type(engine._join.output), "stage", True),
         ):
             patch.setattr(owner, name, failing(getattr(owner, name), always))
         before = engine.metrics()
@@ -153,7 +153,7 @@ def fail_sometimes(
 
 def toggle(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> penstock.Engine:
     """Turn guards on and off at random; now and then let a push fail, or restart."""
-    for tree in engine._trees:
+    for tree in engine.trees:
         for edge in tree.edges:
             for guard in edge.guards:
                 if chance.random() < 0.3 and not edge.is_leaving:

@@ -150,7 +150,7 @@ def test_an_interrupt_is_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(running._output), "stage", interrupted)
+        patch.setattr(type(running._join.output), "stage", interrupted)
         with pytest.raises(KeyboardInterrupt):
             running.push({"A": a((1_000, 2, 7)), "B": b((1_000, 3, 7))})
     still_usable(running)

@@ -202,7 +202,7 @@ class _Run:
         states = self.engine.trees[0].states
         if failing == "room" and states:
             return states[0], "make_room", _without_memory
-        output = self.engine._output
+        output = self.engine._join.output
 
         def stage(*arguments: Any) -> Any:
             if failing == "signal" and threading.current_thread() is threading.main_thread():

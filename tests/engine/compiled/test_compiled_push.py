@@ -105,7 +105,7 @@ def test_a_failed_push_leaves_no_trace(seed: int, fails: int, feedback: Any) -> 
         push = batches(seed + number, 30, 5, 8)
         if number == fails:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(type(engine._output), "stage", _fail)
+                patch.setattr(type(engine._join.output), "stage", _fail)
                 with pytest.raises(ZeroDivisionError):
                     engine.push(push)
         assert answer(engine, push) == answer(untouched, push)

@@ -162,7 +162,7 @@ class TestWatchful:
         assert again.history == engine.history
         assert not again.is_pinned
         assert again.options == engine.options
-        assert again._control._memory == engine._control._memory
+        assert again._changes.control._memory == engine._changes.control._memory
         for batch in batches(C_FIRST, B_FIRST):
             again.push(batch)
         assert str(again.plan) == "((A B) C)"

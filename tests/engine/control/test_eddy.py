@@ -99,7 +99,7 @@ def test_eager_promotion_leaves_nothing_missing_and_lazy_promotion_does() -> Non
     for kind, missing, promoted in (("stairs", 0, True), ("stairs-lazy", 1, False)):
         run = Run(kind, feedback="off")
         run.push(40, x=2, y=40)
-        (tree,) = run.engine._trees
+        (tree,) = run.engine.trees
         assert set(run.engine.metrics()["state"]["joins"]) == {"{A, C}"}
         assert len(tree.missing) == missing
         assert (run.engine.metrics()["state"]["joins"]["{A, C}"]["rows"] > 0) == promoted
@@ -110,8 +110,8 @@ def test_eager_promotion_leaves_nothing_missing_and_lazy_promotion_does() -> Non
 def test_steady_streams_keep_their_routes() -> None:
     run = Run("cacq", feedback="off")
     run.push(50, x=10, y=50)
-    assert run.engine._eddy is not None
-    assert run.engine._eddy.changes == 1  # From no routes at all.
+    assert run.engine._changes.eddy is not None
+    assert run.engine._changes.eddy.changes == 1  # From no routes at all.
     plan = run.engine.plan
     for _ in range(10):
         run.push(10, x=10, y=50)
@@ -123,14 +123,14 @@ def test_guards_and_those_who_wait_survive_a_change_of_route() -> None:
     """JIT section V: whatever the route, a row without a partner is in no result."""
     run = Run("cacq", feedback=Feedback(adaptive=False))
     run.push(30, x=4, y=300)
-    (tree,) = run.engine._trees
+    (tree,) = run.engine.trees
     guards = tree.guards
     asleep = run.engine.metrics()["feedback"]["asleep"]
     assert asleep > 0
     routes = run.engine.plan
-    run.engine._trees[0].reroute(read("(A B C | A:B,C B:A,C C:A,B)").root)  # type: ignore[arg-type]
+    run.engine.trees[0].reroute(read("(A B C | A:B,C B:A,C C:A,B)").root)  # type: ignore[arg-type]
     assert routes != read("(A B C | A:B,C B:A,C C:A,B)")
-    assert run.engine._trees[0].guards is guards
+    assert run.engine.trees[0].guards is guards
     assert run.engine.metrics()["feedback"]["asleep"] == asleep
     for _ in range(5):
         run.push(30, x=4, y=100)
@@ -146,8 +146,8 @@ def test_streams_that_swap_their_selectivities(kind: str, feedback: Any) -> None
     for number in range(24):
         results += run.push(25, *((60, 6) if number % 12 < 6 else (6, 60)))
     assert results > 100
-    assert run.engine._eddy is not None
-    assert run.engine._eddy.changes > 1
+    assert run.engine._changes.eddy is not None
+    assert run.engine._changes.eddy.changes > 1
 
 
 @pytest.mark.usefixtures("eager")

@@ -111,7 +111,7 @@ def test_a_failed_push_wakes_nobody_and_says_nothing(monkeypatch: pytest.MonkeyP
     engine.push(rows("C", (0, 0, 7)) | rows("B", (1, 0, 1)) | rows("A", (1, 0, 1, 100)))
     before = said(engine), engine.metrics()["feedback"]
     with monkeypatch.context() as patch:
-        patch.setattr(type(engine._output), "stage", _fail)
+        patch.setattr(type(engine._join.output), "stage", _fail)
         with pytest.raises(ZeroDivisionError):
             engine.push(rows("C", (1, 1, 100)) | rows("A", (2, 1, 1, 200)))
     assert (said(engine), engine.metrics()["feedback"]) == before

@@ -95,7 +95,7 @@ def _fail_to(engine: penstock.Engine, push: dict[str, pa.RecordBatch]) -> None:
         raise ZeroDivisionError
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(engine._output), "stage", fail)
+        patch.setattr(type(engine._join.output), "stage", fail)
         patch.setattr(PlainAnswer, "table", fail)
         with pytest.raises(ZeroDivisionError):
             engine.push(push)

@@ -55,7 +55,7 @@ class Run:
 
     @property
     def incomplete(self) -> set[str]:
-        return {str(m.state.streams) for tree in self.engine._trees for m in tree.missing}
+        return {str(m.state.streams) for tree in self.engine.trees for m in tree.missing}
 
 
 def test_complete_states_are_carried_over_and_others_dropped() -> None:
@@ -90,7 +90,7 @@ def test_a_state_is_completed_from_the_incomplete_state_below_it() -> None:
     for stream in "ABCD":
         run.push(stream, *range(10))
     run.engine.migrate("(((B C) A) D)")
-    lower, upper = run.engine._trees[0].missing
+    lower, upper = run.engine.trees[0].missing
     run.push("D", 3)
     assert run.states() == {"{B, C}": 1, "{A, B, C}": 1}
     run.push("A", 3, 4)
@@ -121,7 +121,7 @@ def test_the_work_grows_with_the_number_of_incomplete_states() -> None:
     keys = list(range(5))
     engine.push({s: pa.table([keys, keys, keys], schema=SCHEMAS["A"]) for s in streams})
     engine.migrate(left_deep(streams[::-1]))
-    missing = list(engine._trees[0].missing)
+    missing = list(engine.trees[0].missing)
     assert len(missing) == 6
     for number, stream in enumerate(streams):  # From the top of the new plan down.
         row = pa.table([[100 + number], [100 + number], [2]], schema=SCHEMAS["A"])
@@ -142,7 +142,7 @@ def test_each_row_is_completed_at_most_once() -> None:
     run.push("A", 1, 1, 2)
     run.push("C", 1, 2)
     run.engine.migrate("((A C) B)")
-    (missing,) = run.engine._trees[0].missing
+    (missing,) = run.engine.trees[0].missing
     for _ in range(3):
         run.push("B", 1)
     assert missing.completed == 2
@@ -176,12 +176,12 @@ def test_a_window_may_be_packed_while_something_is_missing() -> None:
     a = pa.table([[0, 1], [0, 1], [1, 2], [1, 2]], schema=graph.streams[0].schema)
     engine.push({"A": a, **rows})
     engine.migrate("(((A B) D) C)")
-    assert engine._trees[0].missing
+    assert engine.trees[0].missing
     for number in range(2, 1000, 10):  # All in one partition, and of no value that matters.
         ids = list(range(number, number + 10))
         columns = [ids, ids, [9] * 10, [3] * 10]
         engine.push({"A": pa.table(columns, schema=graph.streams[0].schema)})
-    assert len(engine._trees[0].leaves["A"].rows) < 500
+    assert len(engine.trees[0].leaves["A"].rows) < 500
     assert engine.push({"C": rows["C"].slice(1)}).num_rows == 1
 
 
@@ -270,7 +270,7 @@ def test_a_failed_push_completes_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
     batch = {"B": pa.table([[9], [run.clock], [1]], schema=SCHEMAS["B"])}
     with monkeypatch.context() as patch:
-        patch.setattr(type(run.engine._output), "stage", fail)
+        patch.setattr(type(run.engine._join.output), "stage", fail)
         with pytest.raises(ZeroDivisionError):
             run.engine.push(batch)
     assert run.states() == {"{A, C}": 0}
@@ -289,7 +289,7 @@ def changing(a: int, b: int, c: int) -> penstock.Engine:
         }
     )
     engine.migrate("((A B) C)")
-    while engine._preparation is not None:
+    while engine._changes.preparation is not None:
         engine.push({})
     return engine
 
@@ -303,9 +303,9 @@ def push_others(engine: penstock.Engine, rows: int) -> None:
 
 def test_what_nobody_asks_for_is_completed_beside_if_it_is_little() -> None:
     engine = changing(4_000, 4_000, 4_000)
-    (missing,) = engine._trees[0].missing
+    (missing,) = engine.trees[0].missing
     completions = [0.0]
-    while engine._trees[0].missing:
+    while engine.trees[0].missing:
         push_others(engine, 600)
         assert missing.completion > completions[-1]
         completions.append(missing.completion)
@@ -317,7 +317,7 @@ def test_what_nobody_asks_for_is_completed_beside_if_it_is_little() -> None:
 
 def test_many_combinations_are_left_to_who_asks() -> None:
     engine = changing(100, 100, 4_000)
-    (missing,) = engine._trees[0].missing
+    (missing,) = engine.trees[0].missing
     for _ in range(50):
         push_others(engine, 600)
     assert 0 < missing.completed < 10_000  # Of 160,000.

@@ -155,7 +155,10 @@ def test_a_tree_that_is_not_wanted_any_more_lets_go_of_its_indexes() -> None:
     run.engine.migrate("(A B C)")
     for _ in range(16):
         run.push(1)
-        if run.engine._preparation is not None and run.engine._preparation.successors:
+        if (
+            run.engine._changes.preparation is not None
+            and run.engine._changes.preparation.successors
+        ):
             break
     else:
         raise AssertionError("no tree was built")
@@ -208,7 +211,7 @@ def test_a_failed_push_and_a_restart_meanwhile(monkeypatch: pytest.MonkeyPatch) 
 
     rows = pa.table([[1], [run.clock], [1], [1]], schema=SCHEMA)
     with monkeypatch.context() as patch:
-        patch.setattr(type(run.engine._output), "stage", fail)
+        patch.setattr(type(run.engine._join.output), "stage", fail)
         patch.setattr(PlainAnswer, "table", fail)
         with pytest.raises(ZeroDivisionError):
             run.engine.push({"A": rows})
@@ -226,7 +229,7 @@ def test_the_indexes_that_are_prepared_are_the_ones_that_are_used() -> None:
     run.engine.migrate(NEW)
     while run.running == OLD:
         run.push(1)
-    (tree,) = run.engine._trees
+    (tree,) = run.engine.trees
     before = {alias: set(leaf._indexes) for alias, leaf in tree.leaves.items()}
     run.push(50)
     assert tree.missing

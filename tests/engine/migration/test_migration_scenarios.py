@@ -89,7 +89,7 @@ def test_figure_4_an_incomplete_state_stays_incomplete_in_the_next_plan(strategy
     run.push(1, R=7)
     run.engine.migrate("(((S T) U) R)", strategy)
     if strategy == "jisc":
-        (tree,) = run.engine._trees
+        (tree,) = run.engine.trees
         assert "{S, T}" in {str(missing.state.streams) for missing in tree.missing}
     assert run.push(2, U=9) == 1
     assert run.push(2, U=7) == 2
@@ -114,7 +114,7 @@ def test_back_and_forth_with_restarts(strategy: str, emission: str) -> None:
 
 def older_plans(engine: penstock.Engine) -> list[str]:
     """The plans that run beside the present one, the oldest first."""
-    elders = engine._trees[0].elders
+    elders = engine.trees[0].elders
     return [] if elders is None else [str(penstock.Plan(track.root)) for track in elders.tracks]
 
 
@@ -124,7 +124,7 @@ def test_the_old_plan_is_discarded_when_the_old_tuples_have_died() -> None:
     run.engine.migrate(NEW, "parallel-track")
     assert older_plans(run.engine) == [OLD]
     run.push(50, R=1, S=1, T=1, U=1)
-    elders = run.engine._trees[0].elders
+    elders = run.engine.trees[0].elders
     assert isinstance(elders, Elders)
     assert elders.duplicates == 1  # The four of second 50 are a result of both plans.
     run.push(61, R=1, S=1, T=1, U=1)

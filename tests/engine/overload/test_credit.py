@@ -53,7 +53,7 @@ OPTIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("options", OPTIONS)
 def test_looks_are_rare_and_nothing_else_changes(options: dict[str, Any]) -> None:
     limited, plain = engine(**options), engine()
-    control = limited._overload
+    control = limited._join.overload
     assert control is not None
     looks = 0
     begin = control.begin
@@ -85,7 +85,7 @@ def test_a_budget_that_gets_short_is_kept_as_if_every_push_were_looked_at() -> N
     used = []
     for gives_credit in (True, False):
         limited = engine(overload=Overload("shed", probes=60.0))
-        control = limited._overload
+        control = limited._join.overload
         assert control is not None
         control.budget._wall_time = lambda: 0.0
         if not gives_credit:
@@ -108,7 +108,7 @@ def test_a_budget_that_gets_short_is_kept_as_if_every_push_were_looked_at() -> N
 
 def test_exact_tells_that_it_falls_behind_though_pushes_pass() -> None:
     behind = engine(limits=penstock.Limits(probes=5))
-    behind._overload.budget._wall_time = lambda: 0.0  # type: ignore[union-attr]
+    behind._join.overload.budget._wall_time = lambda: 0.0  # type: ignore[union-attr]
     for push in rows_one_by_one(400):
         behind.push(push)
     assert behind.metrics()["overload"]["short"]
@@ -118,7 +118,7 @@ def test_exact_tells_that_it_falls_behind_though_pushes_pass() -> None:
 def test_stale_results_are_dropped_from_pushes_that_pass(freshness: int) -> None:
     text = f"FRESHNESS {freshness} SECONDS"
     compiled, reference = engine(text), engine(text, execution="reference")
-    compiled._overload.budget._wall_time = lambda: 0.0  # type: ignore[union-attr]
+    compiled._join.overload.budget._wall_time = lambda: 0.0  # type: ignore[union-attr]
     for push in rows_one_by_one(500, ahead=3000):
         assert compiled.push(push).equals(reference.push(push))
     ours, theirs = compiled.metrics()["overload"], reference.metrics()["overload"]
@@ -130,8 +130,8 @@ def test_stale_results_are_dropped_from_pushes_that_pass(freshness: int) -> None
 def test_a_push_that_fails_uses_up_no_credit() -> None:
     limited = engine("FRESHNESS 5 SECONDS", limits=penstock.Limits(cpu=1.0))
     plain = engine("FRESHNESS 5 SECONDS")
-    limited._overload.budget._wall_time = lambda: 0.0  # type: ignore[union-attr]
-    output = limited._output
+    limited._join.overload.budget._wall_time = lambda: 0.0  # type: ignore[union-attr]
+    output = limited._join.output
     for number, push in enumerate(rows_one_by_one(300, ahead=3000)):
         if number % 5 == 4:
             vars(output)["stage"] = lambda *_: 1 / 0
@@ -195,7 +195,7 @@ def test_prices_are_those_of_the_path_model() -> None:
     running = engine(overload=Overload("shed", probes=1e6))
     for push in rows_one_by_one(200):
         running.push(push)
-    control = running._overload
+    control = running._join.overload
     assert control is not None
     control.settle()
     coming = {"A": 5, "B": 3, "C": 1}

@@ -53,7 +53,7 @@ def seconds_of(counts: list[int], seed: int = 1) -> Iterator[dict[str, pa.Table]
 def engine_by_work(policy: str, plan: str, seconds: float) -> Any:
     option = Overload(policy, seconds=seconds)  # type: ignore[arg-type]
     engine = penstock.Engine(query(), plan, overload=option)
-    control = engine._overload
+    control = engine._join.overload
     assert control is not None
     counts = control._counts
     control.budget = ProbeBudget(
@@ -64,7 +64,7 @@ def engine_by_work(policy: str, plan: str, seconds: float) -> Any:
 
 
 def work(engine: Any) -> float:
-    return float(engine._overload.budget._wall_time())
+    return float(engine._join.overload.budget._wall_time())
 
 
 BURST = [300] * 5 + [3_000] * 4 + [300] * 3
@@ -122,8 +122,8 @@ def test_states_that_there_is_no_time_to_complete_are_given_up_and_the_loss_is_t
     wanted = Counter(r["a"] for each in batches for r in exact.push(each).to_pylist())
     again = penstock.Engine.restore(query(), first.checkpoint(), overload=first.options.overload)
     assert again.trees[0].missing
-    assert again._overload is not None
-    again._overload.budget.cost = ProbeCost(0.0, 0.0, 1.0, 0.0, PROBE, 9)
+    assert again._join.overload is not None
+    again._join.overload.budget.cost = ProbeCost(0.0, 0.0, 1.0, 0.0, PROBE, 9)
     lost = again.metrics()["overload"]["lost"]["results"]
     found: Counter[Any] = Counter()
     for each in batches[6:]:
@@ -138,11 +138,11 @@ def test_a_push_made_again_loses_nothing() -> None:
     *before, last = seconds_of([2_000] * 4)
     for each in before:
         engine.push(each)
-    known, lost = engine.metrics()["overload"], engine._overload.loss
+    known, lost = engine.metrics()["overload"], engine._join.overload.loss
     engine.push(last, again=True)
     after = engine.metrics()["overload"]
     assert lost.lost > 0
-    assert engine._overload.loss.lost == lost.lost
+    assert engine._join.overload.loss.lost == lost.lost
     assert (after["skipped"], after["probes"]) == (known["skipped"], known["probes"])
 
 
@@ -151,7 +151,7 @@ def test_the_plan_stays_while_probes_are_owed(monkeypatch: pytest.MonkeyPatch) -
     engine = engine_by_work("defer", "((A B) C)", 0.1)
     looked: list[bool] = []
     monkeypatch.setattr(
-        engine._control, "after_push", lambda engine, rows: looked.append(engine.owes)
+        engine._changes.control, "after_push", lambda engine, rows: looked.append(engine.owes)
     )
     owing = 0
     for batches in seconds_of([300] * 3 + [4_000] * 2 + [100] * 2):

@@ -60,8 +60,8 @@ def rows(table: pa.Table) -> set[tuple[int, ...]]:
 
 def test_without_a_budget_and_without_freshness_nothing_stands_in_the_way() -> None:
     engine = penstock.Engine(query())
-    assert engine._overload is None
-    assert engine._trees[0].rationing is None
+    assert engine._join.overload is None
+    assert engine.trees[0].rationing is None
     assert engine.metrics()["overload"] == {"policy": "exact", "short": False, "since": None}
 
 

@@ -194,7 +194,7 @@ def test_a_failed_push_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = two_streams(plan="(A B)")
     engine.push({"A": keys([1, 1 << 40], [1, 1]), "B": keys([2], [1])})
     before = without_times(engine.metrics())
-    output = engine._output
+    output = engine._join.output
 
     def fail(*_: Any) -> Any:
         raise RuntimeError("no")

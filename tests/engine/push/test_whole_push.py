@@ -18,6 +18,7 @@ import penstock
 from penstock.engine.compiled.compiled_push import CompiledPush
 from penstock.engine.compiled.plain_answer import PlainAnswer
 from penstock.engine.engine import Engine
+from penstock.engine.running.compiled_way import push_compiled
 from penstock.errors import InputError, PenstockError
 from penstock.kernels import whole_push
 
@@ -53,14 +54,13 @@ def batch(keys: list[int | None], times: list[int]) -> pa.RecordBatch:
 def whole(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each push was made straight through."""
     seen: list[bool] = []
-    push = Engine._push_whole
 
-    def watched(self: Engine, *arguments: Any) -> Any:
-        made = push(self, *arguments)
+    def watched(*arguments: Any) -> Any:
+        made = push_compiled(*arguments)
         seen.append(not isinstance(made, str))
         return made
 
-    monkeypatch.setattr(Engine, "_push_whole", watched)
+    monkeypatch.setattr("penstock.engine.engine.push_compiled", watched)
     return seen
 
 

@@ -8,6 +8,7 @@ errors of them.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,9 +22,6 @@ from penstock.engine.state.arrival import SourceRows
 from penstock.engine.state.clock import Clock
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.errors import PenstockWarning
-
-_LEVELS_TO_CALLER = 5
-"""Calls between a warning and the caller of ``Engine.push``, for the line that it names."""
 
 
 class SetAside:
@@ -81,7 +79,7 @@ class SetAside:
                 "arrival than max_ahead allows, and were set aside; they are counted, and kept "
                 "with keep_dropped",
                 PenstockWarning,
-                stacklevel=_LEVELS_TO_CALLER,
+                stacklevel=_levels_to_caller(),
             )
 
     def warn_of_disorder(self, taken: Batches, watermark: int) -> None:
@@ -95,7 +93,7 @@ class SetAside:
             f"watermark, the oldest by {behind:,} ms, and were dropped; with no lateness given, "
             f"streams are taken to be in order: give lateness={behind} or more (milliseconds)",
             PenstockWarning,
-            stacklevel=_LEVELS_TO_CALLER,
+            stacklevel=_levels_to_caller(),
         )
         self._has_warned_of_disorder = True  # Unless that was an error, which undoes the push.
 
@@ -124,3 +122,11 @@ class SetAside:
             if least:
                 found[name] = least
         return found
+
+
+def _levels_to_caller() -> int:
+    """Calls between a warning and the caller of the engine, whose line it names."""
+    frame, levels = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("penstock.engine"):
+        frame, levels = frame.f_back, levels + 1
+    return levels

@@ -1,0 +1,1 @@
+"""A query while it runs: pushes, changes of plan, checkpoints."""

@@ -1,0 +1,93 @@
+"""Expiry: when an engine drops what the watermark has passed, and how.
+
+Answers do not depend on it. So pushes of few rows do it now and then: when a 16th of what is held
+has come, or a 16th of the longest window has passed, or somebody looks. Compiled pushes do so in
+passing, except for packing what is sparse and forgetting values that no row has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.state.clock import START
+from penstock.kernels.lifespan import FOREVER
+
+if TYPE_CHECKING:
+    from penstock.engine.running.running_join import RunningJoin
+
+_SHARE_BITS = 4
+"""Binary logarithm of 16: rows are dropped when a 16th of them may have passed. Dropping looks at
+every window, which a push of one row must not pay for."""
+
+
+class Expiry:
+    """Drops what has passed from the windows and states of one running join."""
+
+    def __init__(self, join: RunningJoin) -> None:
+        self._join = join
+        self._unswept = 0
+        """Rows since the windows were last looked at."""
+        self._patience = 0
+        """Rows that may come before the next look."""
+        self._look_at = START
+        """The watermark at which to look in any case."""
+
+    def note(self, rows: int) -> None:
+        """A push of ``rows`` is done."""
+        self._unswept += rows
+
+    def note_swept(self) -> None:
+        """A push has dropped in passing what has passed."""
+        self._unswept = 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough rows or time have passed."""
+        return self._unswept > self._patience or self._join.clock.watermark > self._look_at
+
+    def catch_up(self) -> None:
+        """Drop what has passed, if there may be any: somebody looks."""
+        if self._unswept and not self._join.is_broken:
+            self._sweep()
+
+    def sweep_if_it_can(self) -> None:
+        """A push is done: if there is no memory to tidy up behind it, that is for the next one."""
+        if self._join.is_torn:
+            return
+        try:
+            self._sweep()
+        except MemoryError:
+            self._unswept = 1
+            self._patience = 0
+
+    def _sweep(self) -> None:
+        """Drop what the watermark has passed, pack what is sparse, forget values without rows."""
+        join = self._join
+        before = join.passed
+        self._unswept = 0
+        control = join.overload
+        for tree, windows in zip(join.trees, join.windows, strict=True):
+            owing = control is not None and tree is join.trees[0] and control.owes
+            lull = control.lull(before) if control and owing else None
+            for alias, leaf in tree.leaves.items():
+                renumbered = leaf.expire(
+                    control.keep_from(alias, before) if control and owing else before, lull
+                )
+                if renumbered is not None:
+                    with join.tearing():
+                        tree.renumber(alias, *renumbered)
+                    with join.tearing():
+                        join.output.renumber(alias, *renumbered)
+                join.is_torn |= leaf.rows.is_torn
+            if join.is_torn:
+                return
+            for state in tree.kept:
+                state.expire(control.keep_all_from(before) if control and owing else before, lull)
+                join.is_torn |= state.rows.is_torn
+            if not owing:
+                tree.note_expired(before)
+            windows.sweep_values()
+        leaves = [leaf for tree in join.trees for leaf in tree.leaves.values()]
+        self._patience = sum(len(leaf.rows) for leaf in leaves) >> _SHARE_BITS
+        spans = [leaf.span for leaf in leaves if leaf.span < FOREVER]
+        self._look_at = join.clock.watermark + (max(spans, default=0) >> _SHARE_BITS)

@@ -1,0 +1,213 @@
+"""Changes of the plan of a running join: who decides, what is prepared, when the new plan runs.
+
+A plan is changed by whoever calls :meth:`PlanChanges.change_plan`, by the controller
+(:mod:`penstock.engine.control.controller`) or by an eddy (:mod:`penstock.engine.control.eddy`).
+Indexes over long windows that the new plan needs and nobody has had so far are filled beside the
+pushes, a little with each; until then the old plan runs. Everything else that is missing is
+completed on demand (JISC), at once, or by running both plans
+(:mod:`penstock.engine.migration.change_of_plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.engine.control.controller import Controller
+from penstock.engine.control.eddy import Eddy
+from penstock.engine.control.first_plan import first_plan, roots_of
+from penstock.engine.join.join_order import with_orders
+from penstock.engine.migration.change_of_plan import (
+    STRATEGIES,
+    check_strategy,
+    just_in_time,
+    reroute,
+)
+from penstock.engine.migration.preparation import Preparation, prepare
+from penstock.engine.running.running_join import RunningJoin
+from penstock.engine.state.held_signals import uninterrupted
+from penstock.engine.tree.join_tree import JoinTree
+from penstock.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from penstock.planning.statistics import Statistics
+
+
+class PlanChanges:
+    """Looks after the plan of one running join."""
+
+    def __init__(
+        self, join: RunningJoin, plan: Plan, control: Controller, eddy: Eddy | None
+    ) -> None:
+        self._join = join
+        self.query = join.query
+        self.options = join.options
+        self.control = control
+        self.eddy = eddy
+        """What chooses and changes the routes, if the plan is an eddy."""
+        self._plan = plan
+        self.since = 0.0
+        """Event time at which the plan began to run, in seconds."""
+        self.preparation: Preparation | None = None
+        """The change that is prepared, while the plan before it still runs."""
+
+    # -- what a controller sees --------------------------------------------------------------
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that runs, or is going to."""
+        return self._plan
+
+    @property
+    def plan_with_orders(self) -> Plan:
+        """The plan, with the probe orders that its mjoins have."""
+        roots = [
+            with_orders(tree.root, wiring)
+            for tree, wiring in zip(self._join.trees, self._join.wirings, strict=True)
+        ]
+        return Plan(roots[0], tuple(roots[1:]))
+
+    @property
+    def trees(self) -> Sequence[JoinTree]:
+        """The running tree of each block."""
+        return self._join.trees
+
+    @property
+    def seconds(self) -> float:
+        """Event time since the first row, in seconds."""
+        return self._join.seconds
+
+    @property
+    def rows(self) -> int:
+        """Rows taken in since the start."""
+        return sum(self._join.counters.rows.values())
+
+    @property
+    def pushes(self) -> int:
+        """Pushes since the start."""
+        return self._join.counters.pushes
+
+    @property
+    def stream_count(self) -> int:
+        """Streams of the largest block of the query."""
+        return max(len(leaves) for leaves in self._join.leaves)
+
+    @property
+    def has_seen_all(self) -> bool:
+        """Whether every window has a row."""
+        return all(len(leaf.rows) for leaves in self._join.leaves for leaf in leaves.values())
+
+    @uninterrupted
+    def sweep(self) -> None:
+        """Let go of what has passed."""
+        self._join.expiry.catch_up()
+
+    def statistics(self, pushes: float = 0.0, brief: bool = False) -> Statistics:
+        """What the windows and states say about the streams; see ``Engine.statistics``."""
+        # Planners take their time to load, and a start must be quick.
+        from penstock.engine.control.observed_costs import observed_costs
+        from penstock.engine.control.observed_statistics import observed_statistics
+        from penstock.planning.calibrated import calibrated_costs
+        from penstock.planning.unit_costs import UnitCosts
+
+        join = self._join
+        self.sweep()
+        thin = join.overload is not None and join.overload.is_thin
+        costs = None
+        if not brief:
+            costs = observed_costs(join.trees, calibrated_costs() or UnitCosts())
+        return observed_statistics(
+            join.query, join.trees, join.wirings, join.clock, pushes, thin, costs, brief
+        )
+
+    # -- a change ----------------------------------------------------------------------------
+
+    def change_plan(self, plan: str | Plan, strategy: str = "jisc") -> None:
+        """Go on with ``plan`` as soon as can be; nothing is pinned, and no note is made."""
+        check_strategy(strategy, self._join.trees)
+        self._plan = first_plan(self._join.query, plan)
+        self.since = self._join.seconds
+        self.eddy = Eddy.of(plan)
+        self._begin(strategy)
+
+    def after_push(self, rows: int) -> None:
+        """A push of ``rows`` is done: look after the plan."""
+        if self._join.is_torn:
+            return
+        with self._join.tearing():
+            if self.preparation is None:
+                if self.eddy is not None:
+                    self._route(self.eddy, rows)
+                else:
+                    self.control.after_push(self, rows)
+            if self.preparation is not None:
+                self._prepare(self.preparation, rows)
+            else:
+                for tree in self._join.trees:
+                    if tree.missing:
+                        tree.complete_beside(rows)
+
+    def give_up_preparing(self) -> None:
+        """Let go of the change that is prepared: the plan is taken over in another way."""
+        if self.preparation is not None:
+            self.preparation.release()
+            self.preparation = None
+
+    def _begin(self, strategy: str) -> None:
+        """Go over to the plan, at once or when the indexes that it needs are there."""
+        join = self._join
+        try:
+            self.give_up_preparing()
+            if strategy != "moving-state":
+                roots = roots_of(self._plan, join.query)
+                self.preparation = prepare(strategy, join.trees, roots, join.latest)
+            if self.preparation is None:
+                join.expiry.catch_up()
+                self._change(strategy)
+        except MemoryError:
+            join.is_torn = True  # The new plan begins with what the windows have.
+            raise
+
+    def _prepare(self, preparation: Preparation, rows: int) -> None:
+        """A push of ``rows`` is done: go on preparing, or go over if nothing is left to do."""
+        if preparation.is_done:
+            self._change(preparation.strategy, preparation.successors)
+            self.give_up_preparing()
+        else:
+            preparation.go_on(rows)
+            self._expect(preparation)
+
+    def _expect(self, preparation: Preparation) -> None:
+        """If the new plan takes over next, let compiled pushes know."""
+        whole = self._join.whole
+        if whole is not None and preparation.is_done:
+            for tree in preparation.successors.values():
+                compiled = tree.in_one_call()
+                if compiled is not None:
+                    whole.expect(compiled)
+
+    def _change(self, strategy: str, built: dict[int, JoinTree] | None = None) -> None:
+        """Go over to the plan; ``built`` are new trees that are ready, which are taken."""
+        join = self._join
+        if join.overload is not None:
+            join.overload.settle()
+        change = STRATEGIES.get(strategy, reroute)
+        roots = roots_of(self._plan, join.query)
+        for number, (root, old) in enumerate(zip(roots, list(join.trees), strict=True)):
+            if root == old.root:
+                continue
+            if number == 0 and change is not reroute:
+                join.pay_all()
+                old.rationing = None
+            new = None if built is None else built.pop(number, None)
+            join.replace_tree(
+                number, change(old, root) if new is None else just_in_time(old, root, new)
+            )
+
+    def _route(self, eddy: Eddy, rows: int) -> None:
+        """``rows`` more have come: let the eddy change its routes."""
+        plan = eddy.review(rows, self._join.trees)
+        if plan is not None:
+            self._plan = plan
+            self._begin(eddy.strategy)
+            eddy.begin_period(self._join.trees)
