@@ -151,7 +151,7 @@ def test_the_plan_stays_while_probes_are_owed(monkeypatch: pytest.MonkeyPatch) -
     engine = engine_by_work("defer", "((A B) C)", 0.1)
     looked: list[bool] = []
     monkeypatch.setattr(
-        engine._changes.control, "after_push", lambda engine, rows: looked.append(engine.owes)
+        engine._changes.control, "after_push", lambda _, rows: looked.append(engine.owes)
     )
     owing = 0
     for batches in seconds_of([300] * 3 + [4_000] * 2 + [100] * 2):
