@@ -89,7 +89,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(call install,requirements.lock,1.7 GB)
 
 $(VENV)/.demo: requirements-demo.lock pyproject.toml
-	$(call install,requirements-demo.lock,SIZE)
+	$(call install,requirements-demo.lock,1.2 GB)
 
 $(COMPILED): $(INSTALLED) $(KERNELS)
 	@$(BIN)/penstock warm-up
