@@ -1,9 +1,10 @@
 """Routing: from the rows of a batch to the cells of a placement.
 
 Rows that can be in no result (they fail a predicate on their stream alone, or have NULL in an
-equated column) are sent nowhere; but where ROWS windows count them, those that fail a predicate
-are. As in the engine, key expressions are computed only for rows that pass these predicates. A
-source that is read twice is sent once, without the rows that all of its roles reject.
+equated column) are sent nowhere, and that with one cell, too; but where ROWS windows count them,
+those that fail a predicate are. As in the engine, key expressions are computed only for rows that
+pass these predicates. A source that is read twice is sent once, without the rows that all of its
+roles reject.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from penstock.cells.placement import Dimension, Placement
 from penstock.cells.value_hash import NOTHING, UInt64s, row_hashes, value_hashes
-from penstock.query.join_graph import JoinGraph
+from penstock.query.expression import Expression, IsNull, Not
+from penstock.query.join_graph import EquiPredicate, JoinGraph
 from penstock.values.evaluate import Evaluator, Filter, compile, conjunction
 from penstock.values.wiring import wire
 
@@ -73,7 +75,9 @@ class Router:
             filters = wire(block).filters
             for stream in block.streams:
                 alias = stream.alias
-                keep = conjunction([p.expression for p in filters[alias]])
+                keep = conjunction(
+                    [*(p.expression for p in filters[alias]), *_present(block, alias)]
+                )
                 if query.by_rows:
                     keep = None
                 elif stream.source in self._routes:
@@ -134,6 +138,16 @@ class Router:
         return frozenset(
             source for source, route in self._routes.items() if _has_first_copies(route, cell)
         )
+
+
+def _present(block: JoinGraph, alias: str) -> list[Expression]:
+    """That what is equated of ``alias`` is not NULL: each value once."""
+    sides = [
+        predicate.side(alias)
+        for predicate in block.predicates
+        if isinstance(predicate, EquiPredicate) and alias in predicate.streams
+    ]
+    return [Not(pa.bool_(), IsNull(pa.bool_(), side)) for side in dict.fromkeys(sides)]
 
 
 def _either(one: Filter | None, other: Filter | None) -> Filter | None:

@@ -1,11 +1,14 @@
 """``penstock bench session``: what each trick of the session that Penstock starts is worth.
 
-The join W1 on Spark, with all tricks (:mod:`penstock.spark.start.tuning`) and with all but one, in
-turn: with all, without the first, with all, without the second, and so on, round after round. Every
-run is a process of its own, which rehearses the query once; a run without a trick is compared with
-the two that it stands between. Told are ratios, without over with, in the middle of all rounds and
-with the least and the greatest: CPU seconds of the query, CPU seconds with the start of everything,
-and the wall clock of the query. 1.05 means that without it 5 % more is needed.
+The join W1 on Spark, with all tricks (:mod:`penstock.spark.start.tuning`) and with all but one. The
+runs are in one line: with all, without some of them one by one, with all again, and so on; every
+second round goes the other way round. Every run is a process of its own, which rehearses the query
+once; a run without a trick is compared with the mean of the nearest runs with all before and after
+it. A first run, which fills the caches of the machine, is not counted. Told are ratios, without
+over with, in the middle of all rounds and with the least and the greatest: CPU seconds of the
+query, CPU seconds with the start of everything, and the wall clock of the query. 1.05 means that
+without it 5 % more is needed. How far runs with all differ among themselves is told as well: what
+is within that, is nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ import json
 import statistics
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,8 @@ FIGURES = {
     "cpu_seconds": "CPU with start",
     "query_wall_seconds": "wall clock",
 }
+_APART = 4
+"""Runs without something between two runs with all."""
 _REHEARSAL = 10, 2_000
 """Micro-batches of the rehearsal, and rows of each stream in one."""
 
@@ -42,18 +46,12 @@ def add_parser(names: Any) -> None:
         epilog="example: penstock bench session --only compiler,daemon --rounds 5",
     )
     bench.add_argument("--only", metavar="NAME,…", help="some of the tricks (default: all)")
-    bench.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds (default: 3)")
+    bench.add_argument("--rounds", type=int, default=2, metavar="N", help="rounds (default: 2)")
     bench.add_argument(
-        "--rows", type=int, default=500_000, metavar="N", help="tuples per stream (default: 500000)"
+        "--rows", type=int, default=200_000, metavar="N", help="tuples per stream (default: 200000)"
     )
     bench.add_argument(
-        "--batches", type=int, default=20, metavar="N", help="micro-batches (default: 20)"
-    )
-    bench.add_argument(
-        "--side-by-side",
-        action="store_true",
-        help="two runs at a time, so that both have the same neighbours on a machine that is not "
-        "quiet; then only CPU seconds can be compared",
+        "--batches", type=int, default=10, metavar="N", help="micro-batches (default: 10)"
     )
     bench.add_argument("--json", metavar="FILE", help="write all measurements to FILE")
     bench.set_defaults(run=run)
@@ -75,24 +73,27 @@ def run(options: argparse.Namespace) -> int:
     runs = []
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         order = _order(Path(folder), options.rows, options.batches)
-        turns = [each for _ in range(options.rounds) for name in names for each in ("", name)]
-        turns += [] if options.side_by_side else [""]
-        at_once = 2 if options.side_by_side else 1
-        for turn in range(0, len(turns), at_once):
-            orders = [
-                {**order, "without": [each], "work": str(Path(folder) / f"{turn}-{each}")}
-                for each in turns[turn : turn + at_once]
-            ]
-            with ThreadPoolExecutor(at_once) as pool:
-                for each, measured in zip(orders, pool.map(watched, orders), strict=True):
-                    runs.append({"without": each["without"][0], **measured})
-            said = f"{len(runs)} of {len(turns)}: without {runs[-1]['without'] or 'nothing'}"
-            cpu = runs[-1]["query_cpu_seconds"]
+        turns = _turns(names, options.rounds)
+        for number, without in enumerate(["", *turns]):
+            work = str(Path(folder) / f"{number}-{without}")
+            measured = watched({**order, "without": [without], "work": work})
+            if not number:
+                continue
+            runs.append({"without": without, **measured})
+            said = f"{number} of {len(turns)}: without {without or 'nothing'}"
+            cpu = measured["query_cpu_seconds"]
             print(f"penstock: {said}: {cpu:.1f} CPU seconds", file=sys.stderr, flush=True)
             if target is not None:
                 target.write_text(json.dumps(runs, indent=1) + "\n")
-    _print(about, names, runs, options.side_by_side)
+    _print(about, names, runs)
     return 0
+
+
+def _turns(names: list[str], rounds: int) -> list[str]:
+    """What each run is without."""
+    turns = [each for number in range(rounds) for each in names[:: -1 if number % 2 else 1]]
+    blocks = [turns[first : first + _APART] for first in range(0, len(turns), _APART)]
+    return ["", *(each for block in blocks for each in (*block, ""))]
 
 
 def _order(folder: Path, rows: int, batches: int) -> dict[str, Any]:
@@ -118,19 +119,18 @@ def _order(folder: Path, rows: int, batches: int) -> dict[str, Any]:
     }
 
 
-def ratios(name: str, runs: list[dict[str, Any]], figure: str, side_by_side: bool) -> list[float]:
-    """What each run without ``name`` needs of ``figure``, by the runs with all beside it."""
+def ratios(name: str, runs: list[dict[str, Any]], figure: str) -> list[float]:
+    """What each run without ``name`` needs of ``figure``, by the nearest runs with all."""
     found = []
     for place, each in enumerate(runs):
         if each["without"] == name:
-            beside = runs[place - 1 : place] if side_by_side else runs[place - 1 : place + 2 : 2]
-            found.append(float(each[figure]) / statistics.mean(b[figure] for b in beside))
+            before = next(b for b in reversed(runs[:place]) if not b["without"])
+            after = next(b for b in runs[place:] if not b["without"])
+            found.append(2 * float(each[figure]) / (before[figure] + after[figure]))
     return found
 
 
-def _print(
-    about: dict[str, str], names: list[str], runs: list[dict[str, Any]], side_by_side: bool
-) -> None:
+def _print(about: dict[str, str], names: list[str], runs: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -139,7 +139,7 @@ def _print(
         table.add_column(heading)
     table.add_column("what it does", ratio=1)
     for name in names:
-        found = [ratios(name, runs, figure, side_by_side) for figure in FIGURES]
+        found = [ratios(name, runs, figure) for figure in FIGURES]
         told = [f"{statistics.median(f):.2f} ({min(f):.2f}–{max(f):.2f})" for f in found]
         table.add_row(name, *told, about[name])
     Console(highlight=False).print(table)

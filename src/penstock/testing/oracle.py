@@ -77,9 +77,6 @@ class Oracle:
         if (graph.is_grouped and graph.minus) or any(block.is_grouped for block in graph.minus):
             raise InputError("EXCEPT together with GROUP BY has no meaning: the parser refuses it")
         self.graph = graph
-        self.lateness = lateness
-        self.idle = idle
-        self.policy = policy
         self.now: Instant = BEGINNING
         self.watermark: Instant = BEGINNING
         self.instants: list[Instant] = []
@@ -92,12 +89,8 @@ class Oracle:
         self._newest: dict[str, Instant] = {
             source: BEGINNING for source, s in self._by_source.items() if not s.is_static
         }
-        ticks = graph.ticks_per_millisecond
-        self._delays: dict[str, int] = (
-            {source: delay * ticks for source, delay in lateness.items()}
-            if isinstance(lateness, Mapping)
-            else dict.fromkeys(self._newest, (lateness or 0) * ticks)
-        )
+        self._delays: dict[str, int] = {}
+        self.go_on_with(lateness, idle, policy)
         self._promised: Instant = BEGINNING
         self._numbers = 0
         self._places = 0
@@ -111,6 +104,21 @@ class Oracle:
         self._gone: set[tuple[int, ...]] = set()
         self._settled: Instant | None = None
         self._settled_rows: dict[Hashable, AnswerRow] = {}
+
+    def go_on_with(
+        self,
+        lateness: int | Mapping[str, int] | None,
+        idle: int | None = None,
+        policy: str = "min",
+    ) -> None:
+        """Move the watermark by another rule from the next push on; it does not go back."""
+        ticks = self.graph.ticks_per_millisecond
+        self.lateness, self.idle, self.policy = lateness, idle, policy
+        self._delays = (
+            {source: delay * ticks for source, delay in lateness.items()}
+            if isinstance(lateness, Mapping)
+            else dict.fromkeys(self._newest, (lateness or 0) * ticks)
+        )
 
     def push(self, batches: Mapping[str, Batch], watermark: int | None = None) -> list[AnswerRow]:
         """Take ``batches`` in, and give the rows that leave in this push, in order.

@@ -23,8 +23,8 @@ TEXT = """SELECT bids.price, auctions.item
 @pytest.fixture
 def frames(spark: SparkSession, tmp_path: Path) -> dict[str, DataFrame]:
     """Two streams; each calls its event time in another way."""
-    bids = [(1, 5, 1_000), (1, 20, 2_000), (2, 30, 3_000)]
-    auctions = [(1, "Atlas", 1_000), (2, "globe", 2_000)]
+    bids = [(1, 5, 100), (1, 20, 200), (2, 30, 300)]
+    auctions = [(1, "Atlas", 100), (2, "globe", 200)]
     for name, rows, columns in (
         ("bids", bids, "auction BIGINT, price BIGINT, at BIGINT"),
         ("auctions", auctions, "id BIGINT, item STRING, ts BIGINT"),
@@ -81,8 +81,9 @@ def test_a_text_and_dataframes_are_enough(
     assert numbers.pop("stored_bytes") > 0
     assert numbers.pop("engine_ms") >= 0
     dropped = ("late", "no_event_time", "unreadable")
-    assert numbers.pop("compiled") + numbers.pop("reference") == 2
     assert numbers == {
+        "compiled": 2,
+        "reference": 0,
         "results": 1,
         "rows.bids": 2,
         "rows.auctions": 1,

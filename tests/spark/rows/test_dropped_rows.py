@@ -252,12 +252,13 @@ def reasons_of(files: list[dict[str, list[Any]]]) -> dict[str, Counter[str]]:
     return found
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("cells", [1, 2, 4])
 def test_rows_in_are_rows_joined_and_rows_by_reason(
-    seed: int, spark: SparkSession, tmp_path: Path
+    cells: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    files = random_files(seed)
-    (tmp_path / "job.toml").write_text(JOB.format(watermark_of_c='watermark = "5 SECONDS"'))
+    files = random_files(cells)
+    job = JOB.format(watermark_of_c='watermark = "5 SECONDS"')
+    (tmp_path / "job.toml").write_text(job.replace("cells = 4", f"cells = {cells}"))
     for number in range(len(files)):
         write(tmp_path, number, files)
     events = run(tmp_path, spark)

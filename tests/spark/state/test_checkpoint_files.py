@@ -10,6 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 from s3_server import BUCKET, USER, s3_server
 
+from penstock.spark.operator.evolution import forget_seeds
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.checkpoint_owner import last_batch
 
@@ -50,9 +51,8 @@ def test_here_they_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert last_batch(files) == 0
 
 
-def test_elsewhere_they_are_objects(endpoint: str) -> None:
-    """By Hadoop's settings; those of a bucket go first."""
-    settings = Settings(
+def settings_for(endpoint: str) -> Settings:
+    return Settings(
         {
             "spark.hadoop.fs.s3a.endpoint": "http://127.0.0.1:1",
             f"spark.hadoop.fs.s3a.bucket.{BUCKET}.endpoint": endpoint,
@@ -61,6 +61,11 @@ def test_elsewhere_they_are_objects(endpoint: str) -> None:
             "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
         }
     )
+
+
+def test_elsewhere_they_are_objects(endpoint: str) -> None:
+    """By Hadoop's settings; those of a bucket go first."""
+    settings = settings_for(endpoint)
     files = CheckpointFiles.of(f"s3a://{BUCKET}/deep/checkpoint", settings.session)
     assert USER not in repr(files)
     assert files.problem() is None
@@ -77,6 +82,24 @@ def test_elsewhere_they_are_objects(endpoint: str) -> None:
     assert last_batch(files) == 12
     other = CheckpointFiles.of("s3a://no-such-bucket/x", settings.session)
     assert other.problem()
+
+
+@pytest.mark.parametrize("place", ["", "/", "/listed", "/listed/deep/"])
+def test_the_folder_itself_is_listed(place: str, endpoint: str) -> None:
+    """Seeds lie beside Spark's folders and are found by name; a bucket alone is a folder, too."""
+    settings = settings_for(endpoint)
+    files = CheckpointFiles.of(f"s3a://{BUCKET}{place}", settings.session)
+    for name in ("penstock.seed-1", "penstock.seed-2", "penstock.owner", "state/0/0/1.delta"):
+        files.write(name, b"")
+    found = files.names("")
+    assert found is not None
+    ours = {"penstock.seed-1", "penstock.seed-2", "penstock.owner", "state"}
+    assert ours <= {*found}
+    assert files.names("state") == ["0"]
+    assert files.names("none") is None
+    forget_seeds(files)
+    assert {*(files.names("") or ())} == {*found} - {"penstock.seed-1", "penstock.seed-2"}
+    assert files.read("penstock.owner") == b""
 
 
 def test_what_cannot_be_reached_is_told_in_one_line() -> None:

@@ -2,8 +2,9 @@
 
 A *late* row is known only in the cells that it was sent to, and is late in all of them, since they
 share one clock. The first of these cells tells it, so that it is counted once and leaves once; the
-router says which one that is. A *rejected* row is known before, and one cell is told of it
-(:mod:`penstock.cells.packing`).
+router says which one that is. One that is sent nowhere, since its own values keep it out of every
+result, is not late: nothing is lost with it. That is so with one cell, too. A *rejected* row is
+known before, and one cell is told of it (:mod:`penstock.cells.packing`).
 
 They leave with the answers of the same batch, in the same output, so what becomes of a batch
 becomes of both.
@@ -19,7 +20,7 @@ import pyarrow as pa
 
 from penstock.cells.rejected import texts_of
 from penstock.cells.router import Router
-from penstock.engine.push.dropped import Dropped
+from penstock.engine.push.dropped import LATE, Dropped
 from penstock.spark.cells.cell import CellSettings
 
 COLUMNS = "source STRING, reason STRING, event_time TIMESTAMP, watermark TIMESTAMP, value STRING"
@@ -59,11 +60,14 @@ def counted(rows: Iterable[SideRow]) -> dict[str, dict[str, int]]:
 def told_once(settings: CellSettings, number: int, dropped: Iterable[Dropped]) -> list[Dropped]:
     """Those rows of ``dropped`` that cell ``number`` tells, of all cells that got them."""
     dropped = list(dropped)
-    if settings.placement.cells == 1 or not dropped:
+    if not dropped:
         return dropped
     router = Router(settings.query, settings.placement)
     found = []
     for each in dropped:
+        if settings.placement.cells == 1 and each.reason != LATE:
+            found.append(each)
+            continue
         rows = each.rows.combine_chunks()
         columns = {name: _whole(rows.column(name)) for name in rows.column_names}
         first = router.first_cells(each.source, columns, len(rows))

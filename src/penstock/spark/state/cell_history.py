@@ -80,7 +80,7 @@ from penstock.spark.state.cell_store import CellStore, value_name
 from penstock.spark.state.engine_cache import EngineCache
 from penstock.spark.state.live_cell import HandedOn, LiveCell, Taken
 from penstock.spark.state.plan_orders import PlanOrders, obey
-from penstock.spark.state.seed import KeptDelivery, OldCell, Seed, shape_of
+from penstock.spark.state.seed import Era, KeptDelivery, OldCell, Rules, Seed, shape_of
 from penstock.telemetry.operator_batch import operator_batches
 
 SMALLEST = 1 << 20
@@ -163,6 +163,8 @@ class CellHistory:
     """Sources of whose rows this cell has the copy that counts, once there are entries."""
     shape: dict[str, Any] = field(default_factory=dict)
     """What is kept of each source (:mod:`penstock.spark.state.seed`), once there are entries."""
+    eras: list[Era] = field(default_factory=list)
+    """The eras before the one of now (:mod:`penstock.spark.state.seed`)."""
     given: str = ""
     """The plan that the settings gave when the last entry was written."""
     _seeded: Seed | None = None
@@ -188,6 +190,7 @@ class CellHistory:
         self.archive = [Bundle(**each) for each in header.get("archive", ())]
         self.since, self.lost = header["since"], header["lost"]
         self.sources, self.shape = header["sources"], header["shape"]
+        self.eras = [Era.from_json(each) for each in header.get("eras", ())]
         self.given = header.get("plan", self.given)
 
     def _begin_with(self, seed: Seed, header: dict[str, Any]) -> None:
@@ -207,6 +210,10 @@ class CellHistory:
             entry = replace(entry, rows=self._counted(delivery))
             self.store.write(entry.delivery, parts)
             self.entries.append(entry)
+        last = -1
+        for rules, count in seed.eras:
+            last += count
+            self.eras.append(Era(rules, self.entries[last].version, self.entries[last].newest))
         self._seeded = seed
 
     def take(
@@ -373,13 +380,24 @@ class CellHistory:
                 self._replay(cell, self.entries[position + 1 :], entry.order, due)
                 return cell, "restored"
         if self._seeded is not None:
-            then = replace(self.settings, delays=self._seeded.delays)
-            cell = Cell(then, then.engine())
-            self._replay(cell, self.entries, 0)
-            return Cell.restore(self.settings, cell.checkpoint()), "restored"
+            return self._through_eras(self._seeded.eras), "restored"
         cell = Cell(self.settings, self.settings.engine())
         self._replay(cell, self.entries, 0, due)
         return cell, "restored" if self.entries else "new"
+
+    def _through_eras(self, eras: Sequence[tuple[Rules, int]]) -> Cell:
+        """A new cell that has taken in all entries, so many by the rules of each of ``eras``."""
+        cell, done = None, 0
+        for rules, count in eras:
+            then = rules.on(self.settings)
+            if cell is None:
+                cell = Cell(then, then.engine())
+            else:
+                cell = Cell.restore(then, cell.checkpoint())
+            self._replay(cell, self.entries[done : done + count], 0)
+            done += count
+        assert cell is not None, "a seed has an era"
+        return Cell.restore(self.settings, cell.checkpoint())
 
     def _owing_base(self, last: Entry, live: LiveCell | None) -> tuple[bytes, Origin]:
         """The base of the ``last`` entry, from memory if ``live`` has it."""
@@ -446,7 +464,8 @@ class CellHistory:
             "plan": self.settings.plan,
             "cell": self.number,
             "cells": self.settings.placement.cells,
-            "delays": dict(self.settings.delays),
+            "rules": asdict(Rules.of(self.settings)),
+            "eras": [asdict(each) for each in self.eras],
             "sources": self.sources or self._sources(),
             "shape": self.shape or shape_of(self.settings.query),
             "since": self.since,
@@ -534,7 +553,10 @@ def laid_out(text: str, read: Callable[[str], bytes | memoryview]) -> OldCell:
     if header["lost"]:
         reason = "windows of PARTITION BY … ROWS, and of EXCEPT with ROWS, cannot be laid out anew"
     elif entries[-1].owing:
-        reason = "probes are owed, which only the query as it was can make up for"
+        reason = (
+            "probes are owed, which only the query as it was can make up for: start it as it was "
+            "until nothing is owed"
+        )
     deliveries = []
     for bundle in [] if reason else [Bundle(**each) for each in header.get("archive", ())]:
         for number, blob in enumerate(unbundled(read(bundle.name))):
@@ -544,9 +566,15 @@ def laid_out(text: str, read: Callable[[str], bytes | memoryview]) -> OldCell:
         KeptDelivery(each.version, each.newest, Delivery.from_bytes(read(each.delivery)))
         for each in (() if reason else entries)
     ]
+    last = entries[-1]
+    # Before there were eras, a header had the delays alone.
+    rules = Rules(**header.get("rules", {"delays": header.get("delays", {})}))
     return OldCell(
         frozenset(header["sources"]),
-        header["delays"],
+        [
+            *(Era.from_json(each) for each in header.get("eras", ())),
+            Era(rules, last.version, last.newest),
+        ],
         header["since"],
         header["shape"],
         deliveries,

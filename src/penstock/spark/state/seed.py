@@ -9,22 +9,25 @@ its own, answers dropped. This is what a cell does that was lost, only with othe
 - *Each row once*: where a row went to several cells, one of them has the copy that counts, which
   follows from the place of the cell alone (:meth:`penstock.cells.router.Router.first_copies`).
 - *The same rows are late*: a delivery has the newest event times of its batch. A first, empty one
-  has those of all that came before, and a seed is pushed with the lateness of then. The engine goes
-  on from there with the lateness of now; its watermark does not go back.
+  has those of all that came before, and a delivery is pushed with the lateness that it came with.
+  So a state has *eras*, one for each lateness since its beginning, and an engine goes through all
+  of them; its watermark does not go back. Of eras whose deliveries are gone, one that is empty is
+  left, with the newest event times at its end.
 - *How far back*: batches that all old cells still have. A cell keeps what can reach the watermark,
   and all cells have one watermark.
 
 What cannot be kept is refused: probes that are owed, windows that count rows by value once
-deliveries were let go, columns that the query did not read before, longer windows, and rows that an
-earlier predicate on one stream had left out.
+deliveries were let go, columns that the query did not read before, longer windows, rows that an
+earlier predicate on one stream had left out, watermarks that go, and those that come where groups
+wait for them.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +35,7 @@ import pyarrow as pa
 from penstock.cells.delivery import Delivery, from_chunk, to_chunk
 from penstock.cells.router import Router
 from penstock.engine.engine import Engine
+from penstock.engine.options import milliseconds
 from penstock.errors import CheckpointError
 from penstock.query.join_graph import EquiPredicate, JoinGraph
 from penstock.spark.cells.cell import CellSettings
@@ -51,17 +55,51 @@ class KeptDelivery:
 
 
 @dataclass(frozen=True, slots=True)
+class Rules:
+    """What makes a row late: delays by source and ``idle`` in milliseconds, and the policy."""
+
+    delays: Mapping[str, int]
+    policy: str = "min"
+    idle: int | None = None
+
+    @classmethod
+    def of(cls, settings: CellSettings) -> Rules:
+        """The rules of ``settings``."""
+        idle = milliseconds("idle", settings.options.get("idle"))
+        policy = settings.options.get("watermark_policy", "min")
+        return cls(dict(settings.delays), str(policy), idle)
+
+    def on(self, settings: CellSettings) -> CellSettings:
+        """``settings`` with these rules."""
+        options = {**settings.options, "watermark_policy": self.policy, "idle": self.idle}
+        return replace(settings, delays=self.delays, options=options)
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """The batches with one lateness, up to the version ``until``; ``newest`` is as of then."""
+
+    rules: Rules
+    until: int
+    newest: Mapping[str, int]
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Era:
+        return cls(**{**found, "rules": Rules(**found["rules"])})
+
+
+@dataclass(frozen=True, slots=True)
 class OldCell:
     """What the state of a cell has of its windows.
 
-    ``sources`` are those of whose rows it has the copy that counts. ``since`` has the newest event
-    times before the first delivery, None if that is the very first. ``shape`` is that of the query
-    then (:func:`shape_of`). ``reason`` is why its windows cannot be laid out anew, None if they
-    can.
+    ``sources`` are those of whose rows it has the copy that counts. ``eras`` are all since the
+    beginning. ``since`` has the newest event times before the first delivery, None if that is the
+    very first. ``shape`` is that of the query then (:func:`shape_of`). ``reason`` is why its
+    windows cannot be laid out anew, None if they can.
     """
 
     sources: frozenset[str]
-    delays: Mapping[str, int]
+    eras: Sequence[Era]
     since: Mapping[str, int] | None
     shape: Mapping[str, Any]
     deliveries: Sequence[KeptDelivery]
@@ -70,10 +108,13 @@ class OldCell:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """The deliveries of a new cell; ``before`` is the last entry of the state that it replaces."""
+    """The deliveries of a new cell; ``before`` is the last entry of the state that it replaces.
+
+    ``eras`` has, in order, how many of the deliveries came by which rules.
+    """
 
     before: str | None
-    delays: Mapping[str, int]
+    eras: Sequence[tuple[Rules, int]]
     version: int
     deliveries: Sequence[Delivery]
 
@@ -81,7 +122,7 @@ class Seed:
         blobs = [b"".join(delivery.to_parts()) for delivery in self.deliveries]
         about = {
             "before": self.before,
-            "delays": dict(self.delays),
+            "eras": [(asdict(rules), count) for rules, count in self.eras],
             "version": self.version,
             "sizes": [len(blob) for blob in blobs],
         }
@@ -92,6 +133,7 @@ class Seed:
     def from_bytes(cls, data: bytes) -> Seed:
         (length,) = struct.unpack_from("<I", data)
         about = json.loads(data[4 : 4 + length])
+        about["eras"] = [(Rules(**rules), count) for rules, count in about["eras"]]
         deliveries, position = [], 4 + length
         for size in about.pop("sizes"):
             deliveries.append(Delivery.from_bytes(data[position : position + size]))
@@ -112,12 +154,15 @@ def seeds(
     reason = unkept(old[0].shape, shape_of(settings.query))
     if reason is not None:
         raise CheckpointError(f"{reason}; {ANEW}")
+    reason = _unsettled(old[0].eras[-1].rules, settings)
+    if reason is not None:
+        raise CheckpointError(f"{reason}; {ANEW}")
     needed = Engine(settings.query).columns
     router = Router(settings.query, settings.placement)
     cells = range(settings.placement.cells)
     first = max(cell.deliveries[0].version for cell in old)
     since = next(c.since for c in old if c.deliveries[0].version == first)
-    found: list[list[Delivery]] = [[Delivery(dict(since or {}))] for _ in cells]
+    found: list[list[Delivery]] = [[] for _ in cells]
     moving = {s.source: s for b in settings.query.blocks for s in b.streams if not s.is_static}
     versions = sorted({d.version for cell in old for d in cell.deliveries if d.version >= first})
     by_version: dict[int, list[tuple[OldCell, Delivery]]] = {v: [] for v in versions}
@@ -126,7 +171,18 @@ def seeds(
             if each.version >= first:
                 by_version[each.version].append((cell, each.delivery))
     kept = dict.fromkeys(moving, 0)
-    for version in versions:
+    eras: list[tuple[Rules, int]] = []
+    for version, era in _in_eras(versions, old[0].eras):
+        if version is None or version == first:
+            news = era.newest if version is None else since or {}
+            for deliveries in found:
+                deliveries.append(Delivery(dict(news)))
+            eras.append((era.rules, 1))
+        if version is None:
+            continue
+        if eras[-1][0] is not era.rules:
+            eras.append((era.rules, 0))
+        eras[-1] = era.rules, eras[-1][1] + 1
         parts = by_version[version]
         new = [Delivery(dict(parts[0][1].newest)) for _ in cells]
         for source in moving:
@@ -149,9 +205,18 @@ def seeds(
                     new[number].add(source, None, chunk)
         for number in cells:
             found[number].append(new[number])
-    delays = old[0].delays
-    made = [Seed(before[number], delays, versions[-1], found[number]) for number in cells]
+    made = [Seed(before[number], eras, versions[-1], found[number]) for number in cells]
     return made, kept
+
+
+def _in_eras(versions: Sequence[int], eras: Sequence[Era]) -> Iterator[tuple[int | None, Era]]:
+    """``versions`` in order with the era of each; None for an era that has none of them."""
+    left = list(versions)
+    for era in eras:
+        if left[0] > era.until:
+            yield None, era
+        while left and left[0] <= era.until:
+            yield left.pop(0), era
 
 
 def shape_of(query: JoinGraph) -> dict[str, Any]:
@@ -205,6 +270,24 @@ def unkept(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
                 missing = [each for each in before if each not in conditions]
                 if missing and (role == alias or alias not in kept["roles"]):
                     return f"rows of {source} that fail {missing[0]} were not kept"
+    return None
+
+
+def _unsettled(before: Rules, settings: CellSettings) -> str | None:
+    """Why other watermarks than ``before`` ask for rows that are gone, or let some leave twice.
+
+    A stream without a watermark is never late, and may match rows of any age. Groups and EXCEPT
+    wait for the watermark if every stream has one, and for nothing if not.
+    """
+    query = settings.query
+    moving = {s.source for block in query.blocks for s in block.streams if not s.is_static}
+    if query.by_rows:
+        return None
+    for source in sorted(moving & before.delays.keys() - settings.delays.keys()):
+        return f"{source} has no watermark any more, and may match rows that were let go"
+    if (query.is_grouped or query.minus) and moving <= settings.delays.keys():
+        for source in sorted(moving - before.delays.keys()):
+            return f"{source} has its first watermark, and GROUP BY and EXCEPT did without so far"
     return None
 
 
