@@ -41,6 +41,8 @@ class Source:
     static: bool = False
     event_time: str | None = None
     """The column, where it is not that of the job."""
+    event_time_format: str | None = None
+    """How the event time is written, if it is a text: ``"iso"``, or a pattern of Spark."""
     watermark: int | None = None
     refresh: Refresh | None = None
     """How often a static relation is read again; None: never."""

@@ -137,6 +137,9 @@ def _source(table: Table, name: str, folder: Path) -> Source:
         select=table.texts("select", 'a list of SQL expressions, such as ["value AS id"]'),
         static=static,
         event_time=table.text("event_time", "the name of a column"),
+        event_time_format=table.text(
+            "event_time_format", '"iso", or a pattern such as "dd.MM.yyyy HH:mm:ss"'
+        ),
         watermark=table.duration("watermark"),
         refresh=_refresh(table, static),
         rate=table.number("rate", "rows per second, more than 0"),

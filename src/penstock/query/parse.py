@@ -14,6 +14,7 @@ from penstock.errors import OptionError, QueryError
 from penstock.query.given_schema import schema_of
 from penstock.query.join_graph import JoinGraph
 from penstock.query.sources import Sources
+from penstock.query.time_format import with_time_formats
 
 
 def parse(
@@ -21,6 +22,7 @@ def parse(
     schemas: Mapping[str, Any],
     event_time: str | Mapping[str, str | None] = "ts",
     *,
+    event_time_format: str | Mapping[str, str] | None = None,
     cross_products: bool = False,
 ) -> JoinGraph:
     """The query ``text`` over streams with these ``schemas``.
@@ -29,8 +31,10 @@ def parse(
     of dicts whose values tell their types.
     ``event_time`` is the column that holds the event time: a timestamp, or an integer that counts
     milliseconds. It is one name for all streams, or a dict of stream to column; a stream that lacks
-    the column (or has None in the dict) and no window is a static relation. ``cross_products``
-    allows streams that no predicate links.
+    the column (or has None in the dict) and no window is a static relation.
+    ``event_time_format`` is how event times are written that are texts: ``"iso"``, or a format of
+    strptime; for all such streams, or a dict of stream to format. A text that is no time is NULL.
+    ``cross_products`` allows streams that no predicate links.
 
     >>> schema = pa.schema([("id", pa.int64()), ("x", pa.string()), ("ts", pa.timestamp("ms"))])
     >>> query = "SELECT A.id, B.id FROM A [RANGE 5 MINUTES], B [RANGE 90 SECONDS] WHERE A.x = B.x"
@@ -46,7 +50,7 @@ def parse(
         raise OptionError(f"the query is of type {type(text).__name__}; expected a string")
     if isinstance(schemas, Mapping):
         schemas = {name: schema_of(name, given) for name, given in schemas.items()}
-    sources = Sources(schemas, event_time)
+    sources = with_time_formats(Sources(schemas, event_time), event_time_format)
     # sqlglot takes as long to load as everything else together, and a worker that is handed a
     # graph never parses.
     from penstock.query.blocks import graph_of

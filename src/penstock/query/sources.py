@@ -18,9 +18,10 @@ from penstock.errors import OptionError, PenstockWarning, QueryError
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream, TimeUnit
 from penstock.query.scope import listed, matching, suggestion
 from penstock.query.syntax import Block, FromItem, Name, Query, Span
-from penstock.query.types import is_comparable
+from penstock.query.types import Family, family, is_comparable, plain
 from penstock.query.window import Range, Rows, Static, Unbounded, Window, duration
 
+_TEXTS = "event_time_format='iso' reads texts such as 2026-03-01 12:00:00; or give their format"
 _EXAMPLE = "[RANGE 5 MINUTES], [ROWS 10] or [UNBOUNDED]"
 
 
@@ -143,6 +144,7 @@ def _stream(item: FromItem, sources: Sources, text: str, *, rows: bool) -> Strea
                 "expected a timestamp, or an integer in milliseconds",
                 text,
                 *item.span,
+                _TEXTS if family(plain(kind)) is Family.STRING else None,
             )
     freshness = _freshness(item, window, text)
     return Stream(item.alias.text, source, schema, window, event_time, freshness)

@@ -32,6 +32,7 @@ KINDS = dict.fromkeys("ABC", "parquet")
         ('format = "parquet"', 'format = "my.own.Format"', "sources.A: format: found \"my.own.For"),
         ("[sources.B]", 'select = ["idd"]\n[sources.B]', "sources.A: select: "),
         ("[sources.B]", 'event_time = "tz"\n[sources.B]', "query: event_time says 'tz' for A, "),
+        ("[sources.B]", 'event_time_format = "iso"\n[sources.B]', "sources.A.event_time_format: "),
         ("WHERE A.x", "WHERE A.xx", "query: A has no column xx; it has id, ts, x"),
         ("query =", 'plan = "((A B)"\nquery =', ""),
         ("query =", 'plan = "(A B)"\nquery =', ""),

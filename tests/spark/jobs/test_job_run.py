@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError
 from penstock.job.job import LANES
+from penstock.job.read import read_job
 from penstock.spark.jobs.job_run import JobRun
 from penstock.spark.jobs.prepared_job import prepare
 from penstock.spark.session import PARTITIONS
@@ -88,6 +89,52 @@ def test_schemas_are_inferred_and_static_relations_read(
     keys = [[row["x"] for row in case.written[name][0].to_pylist()] for name in "ABC"]
     values = set(keys[0]) - {None}
     assert found == sum(keys[0].count(x) * keys[1].count(x) * keys[2].count(x) for x in values)
+
+
+def test_event_times_that_are_texts(spark: SparkSession, tmp_path: Path) -> None:
+    """Two ways to write them; what is no time is counted with its source."""
+    texts = {
+        "A": ["2026-03-01T12:00:00Z", "soon"],
+        "B": ["01.03.2026 12:00:01", "31.02.2026 00:00:00"],
+    }
+    for name, values in texts.items():
+        (tmp_path / name).mkdir()
+        lines = [f'{{"id": {n}, "at": "{value}"}}' for n, value in enumerate(values)]
+        (tmp_path / name / "rows.json").write_text("\n".join(lines))
+    formats = {"A": "iso", "B": "dd.MM.yyyy HH:mm:ss"}
+    (tmp_path / "job.toml").write_text(
+        """
+        query = "SELECT A.id FROM A [RANGE 1 MINUTE], B [RANGE 1 MINUTE] WHERE A.id = B.id"
+        checkpoint = "state"
+        trigger = "available-now"
+        event_time = "at"
+        """
+        + "".join(
+            f'''
+        [sources.{name}]
+        format = "json"
+        path = "{name}"
+        schema = "id BIGINT, at STRING"
+        event_time_format = "{format_}"
+        watermark = "1 SECOND"
+        '''
+            for name, format_ in formats.items()
+        )
+        + """
+        [sink]
+        format = "parquet"
+        path = "results"
+        """
+    )
+    with JobRun(prepare(read_job(tmp_path / "job.toml"), spark)) as run:
+        run.start()
+        events: list[Event] = []
+        while not run.ended:
+            events += run.poll(0.2)
+    assert run.failure is None
+    assert [row.id for row in spark.read.parquet(str(tmp_path / "results")).collect()] == [0]
+    (batch,) = (event for event in events if isinstance(event, Batch))
+    assert batch.dropped == {name: {"no event time": 1} for name in texts}
 
 
 def test_rate_is_stopped_after_a_batch_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.push.intake import Batch, Source, as_batch
+from penstock.engine.push.text_times import times_of
 from penstock.errors import InputError
+from penstock.query.time_format import time_format_of
 from penstock.query.types import Family, family, plain
 
 _LOSSLESS = {
@@ -52,7 +54,11 @@ def _conforming(source: Source, batch: Any) -> Batch:
         wanted = source.schema.field(name).type
         if position < 0 or table.schema.field(position).type == wanted:
             continue  # What is not there, or there twice, is told by whoever reads the table.
-        column = _converted(source, name, table.column(position), wanted)
+        column, text = table.column(position), time_format_of(source.schema.field(name))
+        if text is not None and family(plain(column.type)) is Family.STRING:
+            column = times_of(column, text, wanted)
+        else:
+            column = _converted(source, name, column, wanted)
         table = table.set_column(position, name, column)
     return table
 
@@ -65,8 +71,13 @@ def _from_rows(source: Source, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         if name not in keys and rows:
             continue
         kind = source.schema.field(name).type
+        values = [row.get(name) for row in rows]
+        text = time_format_of(source.schema.field(name))
         try:
-            columns[name] = pa.array([row.get(name) for row in rows], kind)
+            if text is not None and any(isinstance(value, str) for value in values):
+                columns[name] = times_of(pa.array(values, pa.string()), text, kind)
+            else:
+                columns[name] = pa.array(values, kind)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
             line = str(problem).partition("\n")[0]
             raise InputError(
@@ -111,5 +122,5 @@ def _hint(name: str, found: pa.DataType, wanted: pa.DataType) -> str:
             zoned, bare = ("the batch", "the schema") if found.tz else ("the schema", "the batch")
             return f"; {zoned} has a time zone and {bare} has none: give both or neither one"
         if family(found) is Family.STRING:
-            return "; parse it first, for example pyarrow.compute.strptime or pandas.to_datetime"
+            return "; penstock.parse(…, event_time_format='iso') reads texts as event times"
     return ""

@@ -93,6 +93,8 @@ def _obstacle(job: Job) -> str | None:
             return f"{name} has the format {source.format}"
         if source.refresh is not None:
             return f"{name} is refreshed, which is done in the other lane"
+        if source.event_time_format is not None:
+            return f"{name} has event times that are texts, which Spark reads"
         is_kafka = source.format == _KAFKA
         if source.select or (source.decode is not None and not is_kafka):
             return f"{name} has {'select' if source.select else 'decode'}, which is Spark's to do"

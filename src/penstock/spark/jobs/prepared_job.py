@@ -27,7 +27,7 @@ from penstock.spark.data_source.source import answers
 from penstock.spark.jobs.job_lane import SOURCE, ChosenLane, choose_lane, lane_options
 from penstock.spark.jobs.side_sinks import DROPPED
 from penstock.spark.jobs.sinks import check_sink
-from penstock.spark.jobs.sources import read_source
+from penstock.spark.jobs.sources import read_source, with_times
 from penstock.spark.jobs.spark_mistake import blamed_on
 from penstock.spark.jobs.told_warnings import collected_warnings
 from penstock.spark.join import join, placement_of
@@ -112,6 +112,9 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
     for name, source in job.sources.items():
         default = job.event_time if job.event_time in frames[name].columns else None
         event_times[name] = None if source.static else source.event_time or default
+        if source.event_time_format is not None:
+            with blamed_on(f"{file}: sources.{name}.event_time_format"):
+                frames[name] = with_times(frames[name], event_times[name], source.event_time_format)
     with blamed_on(f"{file}: query"):
         schemas = {name: arrow_schema(frame.drop(CORRUPT)) for name, frame in frames.items()}
         with collected_warnings(warned):

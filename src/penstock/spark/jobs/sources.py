@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StringType
 
 from penstock.cells.rejected import CORRUPT
 from penstock.errors import InputError
 from penstock.job.job import Source
 from penstock.job.mistake import did_you_mean
 from penstock.job.spark_options import FILE_FORMATS, READABLE
-from penstock.spark.jobs.spark_mistake import SPARK_ERRORS, blamed_on, condition_of
+from penstock.query.time_format import ISO
+from penstock.spark.jobs.spark_mistake import SPARK_ERRORS, blamed_on, condition_of, one_line
 
 _NO_SUCH_FORMAT = "DATA_SOURCE_NOT_FOUND"
 _NO_FILES = "UNABLE_TO_INFER_SCHEMA"
@@ -36,6 +38,22 @@ def read_source(spark: SparkSession, source: Source) -> DataFrame:
             kept = [CORRUPT] if CORRUPT in frame.columns else []
             frame = frame.selectExpr(*source.select, *kept)
     return frame
+
+
+def with_times(frame: DataFrame, column: str | None, pattern: str) -> DataFrame:
+    """``frame`` with the texts of its event time as timestamps; a text that is none is NULL."""
+    kind = None if column is None else frame.schema[column].dataType
+    if column is None or not isinstance(kind, StringType):
+        raise InputError(
+            f'found "{pattern}", which is for an event time that is a text; {column or "it"} is '
+            f"{'not there' if kind is None else kind.simpleString()}"
+        )
+    patterns = () if pattern == ISO else (sf.lit(pattern),)
+    try:
+        frame.sparkSession.range(1).select(sf.try_to_timestamp(sf.lit("x"), *patterns)).collect()
+    except SPARK_ERRORS as error:
+        raise InputError(f'found "{pattern}", which is no pattern: {one_line(error)}') from None
+    return frame.withColumn(column, sf.try_to_timestamp(sf.col(f"`{column}`"), *patterns))
 
 
 def _loaded(spark: SparkSession, source: Source) -> DataFrame:
