@@ -102,7 +102,7 @@ def _converted(source: Source, name: str, column: Any, wanted: pa.DataType) -> A
             ) from None
     raise InputError(
         f"column {name!r} of {source.name} is of type {found}; the query was given {wanted}"
-        + _hint(name, found, wanted)
+        + _hint(source, name, found, wanted)
     )
 
 
@@ -116,11 +116,12 @@ def _may_be_converted(found: pa.DataType, wanted: pa.DataType) -> bool:
     return not (pa.types.is_floating(wanted) and wanted.bit_width < 64)
 
 
-def _hint(name: str, found: pa.DataType, wanted: pa.DataType) -> str:
+def _hint(source: Source, name: str, found: pa.DataType, wanted: pa.DataType) -> str:
     if pa.types.is_timestamp(wanted):
         if pa.types.is_timestamp(found):
             zoned, bare = ("the batch", "the schema") if found.tz else ("the schema", "the batch")
             return f"; {zoned} has a time zone and {bare} has none: give both or neither one"
         if family(found) is Family.STRING:
-            return "; penstock.parse(…, event_time_format='iso') reads texts as event times"
+            or_else = ", or give penstock.parse an event_time_format" * (name == source.event_time)
+            return f"; parse it first, for example with pyarrow.compute.strptime{or_else}"
     return ""
