@@ -26,9 +26,6 @@ it has changed anything.
 The query is no longer short when several pushes in a row needed no limit and nothing
 is owed. So it goes back to exact by itself, and costs a comparison per push from then on.
 
-Under ``shed`` at least one row in a hundred probes at every input: what is never tried cannot be
-estimated, and nobody would see that it has become worth while.
-
 All that is decided is kept as plain values for people and hosts: :meth:`OverloadControl.measure`.
 Everything that a push changes is undone when it fails.
 """
@@ -50,34 +47,26 @@ from penstock.engine.overload.half_way_counts import HalfWayCounts
 from penstock.engine.overload.loss_estimate import LossEstimate
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_budget import Grant, ProbeBudget
+from penstock.engine.overload.probe_shares import ProbeShares
+from penstock.engine.overload.shortage_book import MOST_EVENTS, ShortageBook
 from penstock.engine.rationing.probe_ranking import Correlated, Newest
 from penstock.engine.rationing.rationing import Rationing
 from penstock.engine.state.clock import END, START
 from penstock.engine.state.composites import Composites, concatenate
 from penstock.engine.state.leaf_window import Lull
 from penstock.engine.tree.join_tree import JoinTree
-from penstock.overload.allocation import Allocation
-from penstock.overload.allocators import allocate
-from penstock.overload.flow import flow
 from penstock.plan.stream_set import StreamSet
 from penstock.query.join_graph import JoinGraph
 
 Int64s = NDArray[np.int64]
 
-CALM = 3
-"""Pushes without a limit after which a query counts as recovered."""
-LEAST = 0.01
-"""The share of rows that probe at every input under ``shed``."""
 _FIRST_LOOK, _LOOK = 64, 4096
 """Probes after which productivities are looked at again: soon at first, then less often."""
-_ALIKE, _ALIKE_IN_A_PUSH = 0.05, 0.25
-"""Budgets that differ by less share an allocation, and so do costs of a row."""
 _AT_ONCE = 1 << 13
 _SLICES, _LEAST_SLICE = 16, 4096
 """A push that is paced by the clock is cut into about so many slices, of at least so many rows."""
 _ROOM = 0.5
 """A push is paced when it needs more than this part of its time."""
-_EVENTS = 64
 
 
 class NeedsBase(Exception):  # noqa: N818 - a request to the host, no error
@@ -96,19 +85,10 @@ class OverloadControl:
         self._by_rows = graph.by_rows
         self._second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
         self._pushes = 0
-        self._since: int | None = None
-        self._calm = 0
         self._grant = Grant(math.inf, 0.0)
         self._need = self._yield = 0.0
         self._now = START
-        self._totals = {"probes": 0, "skipped": 0, "paid": 0, "forgotten": 0, "stale": 0}
-        self._staged = dict(self._totals)
-        self.events: list[dict[str, Any]] = []
-        self._numbered = 0
-        self._allocation: Allocation | None = None
-        self._shares: dict[StreamSet, float] = {}
-        self._fits = 0.0
-        """The part of the need that the shares were made for."""
+        self.book = ShortageBook(option.policy)
         self._marks: Any = None
         self._left: Counter[str] | None = None
         """The rows of a push that is paced by the clock which have not been taken in yet."""
@@ -134,14 +114,11 @@ class OverloadControl:
         self.loss = LossEstimate(tree.root.streams, *self._carried_loss())
         self._costs: dict[StreamSet, tuple[float, float]] = {}
         """Probes and results that a row of each input leads to."""
-        self._priced: dict[StreamSet, tuple[float, float]] = {}
-        """Those for which the shares were made."""
         self._is_due = True
         self._looked_at = 0
         """The rows of the push for which that was computed."""
         self._unseen, self._patience = 0, _FIRST_LOOK
-        self._shares = {}
-        self._allocation = None
+        self._shares = ProbeShares(self.option, tree, self._counts, self.freshness, self._second)
         if self.option.policy == "exact":
             return
         ranking = None
@@ -183,8 +160,8 @@ class OverloadControl:
         if credit is None or not credit.pushes:
             return
         used, made = self._counts.take()
-        self._totals["probes"] += used
-        self._totals["stale"] += credit.all_stale
+        self.book.totals["probes"] += used
+        self.book.totals["stale"] += credit.all_stale
         seconds = max(0.0, (credit.now - self._now) / self._second)
         self._pushes += credit.pushes
         self._now = credit.now
@@ -198,7 +175,7 @@ class OverloadControl:
     def _give_credit(self) -> None:
         """After a look: let pushes pass as long as there is no doubt, if nothing else is to do."""
         self.credit = self._marks = None
-        is_calm = self._since is None and not self.owes and self._left is None
+        is_calm = self.book.since is None and not self.owes and self._left is None
         if self.option.policy == "shed":
             is_calm &= not self.loss.fills
         if not is_calm and self.option.policy != "exact":
@@ -235,7 +212,8 @@ class OverloadControl:
             self.take_over(accounts)
             self._counts.look_back(accounts.get("found", ()))
         self._repeats, self._from_base, self._told_rows = True, from_base, rows
-        self._is_due, self._costs, self._shares = True, {}, {}
+        self._is_due, self._costs = True, {}
+        self._shares.forget()
 
     def begin(
         self, rows: Mapping[str, int], first: int, before: int, now: int, given: float | None
@@ -254,7 +232,7 @@ class OverloadControl:
         self._seconds = max(0.0, elapsed / self._second) or 1.0
         count = sum(rows.values())
         self._now = now
-        self._staged = dict(self._totals)
+        self.book.begin()
         self._left, self._is_rationed, self._noted, self._thinned = None, False, (0, 0), []
         self._is_given = given is not None
         is_timed = given is None and self.option.seconds is not None
@@ -376,7 +354,7 @@ class OverloadControl:
         gone = rationing.debt.forget_stale(now)
         if self._by_rows:
             gone = rationing.forget_dead(self._tree.edges, now)
-        self._staged["forgotten"] += sum(gone.values())
+        self.book.draft["forgotten"] += sum(gone.values())
 
     def _look(self, rows: Mapping[str, int]) -> None:
         """Note the probes and results that a row of each input leads to, if that may be new."""
@@ -385,70 +363,23 @@ class OverloadControl:
             return
         self._is_due, self._looked_at = False, count
         self._costs = self._counts.prices(self.loss.share_made, rows)
-        if not self._shares_fit():
-            self._shares = {}
-
-    def _shares_fit(self) -> bool:
-        """Whether rows cost about what they did when the shares were made."""
-        return all(
-            abs(cost - self._priced[origin][0]) <= _ALIKE * self._priced[origin][0]
-            and abs(output - self._priced[origin][1]) <= _ALIKE * self._priced[origin][1]
-            for origin, (cost, output) in self._costs.items()
-            if origin in self._priced
-        )
+        self._shares.look(self._costs)
 
     def _divide(
         self, rows: Mapping[str, int], need: float, allowed: float
     ) -> Mapping[StreamSet, float]:
         """The share of rows of each input that may probe, of ``need`` probes the ``allowed``."""
-        inputs = [origin for each in self._counts.joins.values() for origin in each]
-        if allowed <= 0:
-            shares = dict.fromkeys(inputs, 0.0)
-        else:
-            fits = allowed / need
-            alike = _ALIKE if self._left is None else _ALIKE_IN_A_PUSH
-            if not (self._shares and abs(fits - self._fits) < alike * self._fits):
-                self._fits, self._priced = fits, dict(self._costs)
-                self._shares = self._allocate(rows, allowed)
-            more = fits / self._fits
-            shares = {origin: min(1.0, more * each) for origin, each in self._shares.items()}
-        for origin in inputs:
-            if all(self._tree.leaves[stream].stream.is_static for stream in origin):
-                shares[origin] = 1.0
-            elif self.option.policy == "shed":
-                shares[origin] = max(LEAST, shares[origin])
-        return shares
-
-    def _allocate(self, rows: Mapping[str, int], allowed: float) -> dict[StreamSet, float]:
-        seconds = self._seconds
-        rates = {stream: rows.get(stream, 0) / seconds for stream in self._tree.leaves}
-        sizes = {
-            edge.streams: float(len(edge.input.rows))
-            for edge in self._tree.edges
-            if not self._by_rows
-        }
-        model = self._counts.model(rates, self.loss.share_made, sizes, rows)
-        freshness = {
-            alias: ticks / self._second
-            for alias, ticks in self.freshness.asked.items()
-            if rates.get(alias)
-        }
-        self._allocation = found = allocate(
-            model, allowed / seconds, freshness, self.option.allocator
+        return self._shares.divide(
+            rows,
+            need,
+            allowed,
+            prices=self._costs,
+            seconds=self._seconds,
+            budget=self.budget,
+            results=self._yield,
+            loss=self.loss,
+            in_a_push=self._left is not None,
         )
-        made = flow(model, found.probes, thin=True).made
-        scale = 1.0
-        if self.budget.is_timed and found.resources > 0:
-            # The probes that are chosen make more results than the average: that takes time too.
-            dearer = self.budget.seconds_of(found.throughput / found.resources)
-            scale = min(1.0, self.budget.seconds_of(self._yield) / dearer)
-        shares = {}
-        for direction in model.directions:
-            origin = direction.origin
-            coming = made[origin] if origin in made else rates[min(origin)]
-            allowed = found.probes[direction.steps[0]]
-            shares[origin] = min(1.0, scale * allowed / coming) if coming > 0 else 1.0
-        return shares
 
     def after_joins(self, results: Composites) -> Composites:
         """The ``results`` of the push that may leave, with those of debts that it can pay."""
@@ -464,7 +395,7 @@ class OverloadControl:
                 in_time = self.freshness.late(late, self._now)
                 stale += len(late) - len(in_time)
                 fresh = concatenate([fresh, in_time]) if len(in_time) else fresh
-        self._staged["stale"] += stale
+        self.book.draft["stale"] += stale
         self.freshness.look(fresh, self._now)
         return fresh
 
@@ -488,7 +419,7 @@ class OverloadControl:
         owed = len(rationing.debt)
         with tree.unhidden():
             late = rationing.pay(tree.process_late, affordable, _AT_ONCE)
-        self._staged["paid"] += owed - len(rationing.debt)
+        self.book.draft["paid"] += owed - len(rationing.debt)
         return concatenate(late) if late else None
 
     def pay_all(self) -> Composites:
@@ -499,10 +430,10 @@ class OverloadControl:
         late = self.pay(lambda _: math.inf)
         assert late is not None
         fresh = self.freshness.late(late, self._now)
-        self._staged["stale"] += len(late) - len(fresh)
+        self.book.draft["stale"] += len(late) - len(fresh)
         used, _ = self._counts.take()
-        self._staged["probes"] += used
-        self._totals = self._staged
+        self.book.draft["probes"] += used
+        self.book.commit()
         rationing.follow(self._tree.inputs())
         return fresh
 
@@ -512,22 +443,22 @@ class OverloadControl:
         if rationing is not None and self._marks is not None:
             rationing.debt.undo(self._marks[0])
             rationing.carried = self._marks[1]
-        self._staged = dict(self._totals)
+        self.book.begin()
         self._counts.learn()
         self._repeats = False
 
     def commit(self, before: int) -> None:
         """The push is done."""
         used, made = self._counts.take()
-        self._staged["probes"] += 0 if self._again else used
+        self.book.draft["probes"] += 0 if self._again else used
         self.budget.end(self._grant, used, self._noted[0], made.get(self._tree.root.streams, 0))
         rationing = self._tree.rationing
         skipped = {} if rationing is None else rationing.tally.skipped
-        self._staged["skipped"] += 0 if self._again else sum(skipped.values())
-        self._totals = self._staged
+        self.book.draft["skipped"] += 0 if self._again else sum(skipped.values())
+        self.book.commit()
         if self.option.policy == "shed":
             assert rationing is not None
-            if rationing.tally.strata or self.loss.fills or self._since is not None:
+            if rationing.tally.strata or self.loss.fills or self.book.since is not None:
                 fades = {join: self._fade(join, before) for join in made}
                 after = self.loss.after(fades, made, rationing.tally.strata)
                 self.loss = self.loss.refilled(after.fills) if self._again else after
@@ -558,25 +489,9 @@ class OverloadControl:
 
     def _tell(self) -> None:
         """Note when the query gets short, and when it has recovered."""
-        short = self._is_rationed or self._need > self._grant.probes or self.owes
-        if short:
-            self._calm = 0
-            if self._since is None:
-                self._since = self._now
-                self._event("short", needed=self._need, allowed=self._grant.probes)
-        elif self._since is not None:
-            self._calm += 1
-            if self._calm >= CALM:
-                since, self._since = self._since, None
-                self._event("recovered", since=since, **self._totals)
-
-    def _event(self, kind: str, **values: Any) -> None:
-        self._numbered += 1
-        plain = {
-            name: round(each) if math.isfinite(each) else None for name, each in values.items()
-        }
-        head = {"number": self._numbered, "event": kind, "at": self._now}
-        self.events = [*self.events[1 - _EVENTS :], head | {"policy": self.option.policy} | plain]
+        allowed = self._grant.probes
+        short = self._is_rationed or self._need > allowed or self.owes
+        self.book.note(self._now, short, self._need, allowed)
 
     # -- between pushes ----------------------------------------------------------------------
 
@@ -609,16 +524,13 @@ class OverloadControl:
         longest = max(leaf.span for leaf in leaves if not leaf.stream.is_static)
         return min(END, self._tree.rationing.debt.youngest + longest), before
 
-    def accounts(self, events: int = _EVENTS) -> dict[str, Any]:
+    def accounts(self, events: int = MOST_EVENTS) -> dict[str, Any]:
         """What was done and lost so far, with the last ``events``."""
         self.settle()
         loss = self.loss
         return {
-            "totals": self._totals,
+            **self.book.to_json(events),
             "lost": [loss.lost, loss.variance, loss.common_error],
-            "since": self._since,
-            "events": self.events[-events:],
-            "numbered": self._numbered,
             "pushes": self._pushes,
             "budget": self.budget.to_json(),
             "found": self._counts.to_json(),
@@ -633,13 +545,9 @@ class OverloadControl:
     def take_over(self, accounts: Mapping[str, Any]) -> None:
         """Go on from the accounts of another engine that has done the same."""
         self.settle()
-        self._totals = dict(accounts["totals"])
-        self._staged = dict(self._totals)
+        self.book.load_json(accounts)
         lost, variance, common_error = accounts["lost"]
         self.loss = replace(self.loss, lost=lost, variance=variance, common_error=common_error)
-        self._since = accounts["since"]
-        self.events = list(accounts["events"])
-        self._numbered = accounts["numbered"]
         if "budget" not in accounts:  # Of an earlier version.
             return
         self._pushes = accounts["pushes"]
@@ -662,24 +570,26 @@ class OverloadControl:
     def measure(self) -> dict[str, Any]:
         """What a person wants to know, as plain values. Times are in seconds, instants in ticks."""
         self.settle()
-        rationing = self._tree.rationing
+        rationing, since = self._tree.rationing, self.book.since
         missed = self.loss.missed
         report: dict[str, Any] = {
             "policy": self.option.policy,
             "budget": str(self.budget),
-            "short": self._since is not None,
-            "since": self._since,
-            "short_for": 0.0 if self._since is None else (self._now - self._since) / self._second,
+            "short": since is not None,
+            "since": since,
+            "short_for": 0.0 if since is None else (self._now - since) / self._second,
             "needed": _plain(self._need),
             "allowed": _plain(self._grant.probes),
-            **self._totals,
+            **self.book.totals,
             "lost": {"results": missed.results, "error": missed.error},
             "staleness": {a: age / self._second for a, age in self.freshness.ages.items()},
             "freshness": {a: f / self._second for a, f in self.freshness.asked.items()},
             "debt": {"probes": 0, "age": 0.0, "bytes": 0, "inputs": {}},
-            "shares": {str(o): share for o, share in self._shares.items()} if self._since else {},
-            "allocation": str(self._allocation) if self._allocation and self._since else None,
-            "events": list(self.events),
+            "shares": {str(o): each for o, each in self._shares.shares.items()} if since else {},
+            "allocation": str(self._shares.allocation)
+            if since and self._shares.allocation
+            else None,
+            "events": list(self.book.events),
         }
         if rationing is not None and rationing.debt:
             debt = rationing.debt
