@@ -124,7 +124,11 @@ def test_lines_come_once_per_second_and_the_last_always() -> None:
         view.show(progress, events)
     lines = written.getvalue().splitlines()
     assert lines[0] == "shop: started, in 2 cells"
-    assert [line.split()[1] for line in lines if line.startswith("batch")] == ["0:", "2:"]
+    told = [line for line in lines if line.startswith("batch")]
+    assert [line.split()[1] for line in told] == ["0:", "1-2:"]
+    assert "2,400 rows in   1.0 s" in told[1]  # Of both.
+    assert "160 results;" in told[1]
+    assert "240 results in all" in told[1]
 
 
 def test_summaries() -> None:

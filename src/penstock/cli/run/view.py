@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
@@ -62,13 +62,15 @@ class View(Protocol):
 
 
 class LineView:
-    """Plain lines, for logs and pipes: at most one per second for micro-batches."""
+    """Plain lines, for logs and pipes: at most one per second for micro-batches. Those that come in
+    between share the next line, so that numbers of lines add up to the totals."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._clock = clock
         self._next = 0.0
-        self._pending: Batch | None = None
+        self._pending: list[Batch] = []
+        """Micro-batches that no line has told so far."""
 
     def __enter__(self) -> LineView:
         return self
@@ -96,11 +98,11 @@ class LineView:
                 if event.action != "keep" or event.exceeded:
                     self.say(decided(event))
             elif isinstance(event, Batch):
-                self._pending = event
+                self._pending.append(event)
         is_over = progress.end is not None
-        if self._pending is not None and (self._clock() >= self._next or is_over):
+        if self._pending and (self._clock() >= self._next or is_over):
             self.say(_line(self._pending, progress.results))
-            self._pending = None
+            self._pending = []
             self._next = self._clock() + _LINES_EVERY
 
 
@@ -350,23 +352,27 @@ def show_summary(
     console.print(Panel(table, title=title, title_align="left", border_style=_ACCENT, width=width))
 
 
-def _line(batch: Batch, results: int) -> str:
-    """A micro-batch in one line: all numbers are its own, but for the last, which says so."""
-    rows = sum(batch.rows.values())
-    rate = rows / batch.seconds if batch.seconds > 0 else 0.0
+def _line(batches: Sequence[Batch], results: int) -> str:
+    """Micro-batches in one line: all numbers are their own, but for the last, which says so."""
+    last = batches[-1]
+    rows = sum(sum(batch.rows.values()) for batch in batches)
+    seconds = sum(batch.seconds for batch in batches)
+    rate = rows / seconds if seconds > 0 else 0.0
+    numbers = f"{last.batch}" if len(batches) == 1 else f"{batches[0].batch}-{last.batch}"
     parts = [
-        f"batch {batch.batch:>5}: {rows:>9,} rows in {span(batch.seconds):>7}",
+        f"batch {numbers:>5}: {rows:>9,} rows in {span(seconds):>7}",
         f"{short(rate):>6} rows/s",
-        f"{batch.results:>9,} results",
+        f"{sum(batch.results for batch in batches):>9,} results",
     ]
     reasons: Counter[str] = Counter()
-    for each in batch.dropped.values():
-        reasons.update(each)
+    for batch in batches:
+        for each in batch.dropped.values():
+            reasons.update(each)
     parts += [f"{number:,} {reason}" for reason, number in reasons.items() if number]
-    if filtered := sum(batch.filtered.values()):
+    if filtered := sum(sum(batch.filtered.values()) for batch in batches):
         parts.append(f"{filtered:,} filtered")
-    parts += [f"{name} refreshed" for name in batch.refreshed]
-    parts += [f"WAITING FOR {name}" for name in batch.silent]
-    if running_short := shortage(cell.overload for cell in batch.cells):
+    parts += [f"{name} refreshed" for batch in batches for name in batch.refreshed]
+    parts += [f"WAITING FOR {name}" for name in last.silent]
+    if running_short := shortage(cell.overload for cell in last.cells):
         parts.append(f"SHORT OF CPU {running_short}")
-    return f"{', '.join(parts)}; state {size(batch.state_bytes)}; {results:,} results in all"
+    return f"{', '.join(parts)}; state {size(last.state_bytes)}; {results:,} results in all"
