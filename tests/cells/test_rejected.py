@@ -6,7 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cells.rejected import CORRUPT, set_aside
+from penstock.cells.rejected import set_aside
+from penstock.query.unreadable import CORRUPT
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), (CORRUPT, pa.string())])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -103,6 +104,39 @@ def test_a_corrupt_file_is_told_or_skipped(tmp_path: Path) -> None:
         source.read(portion, ["id"])
     patient = FileSource("A", FileTree(str(tmp_path)), "parquet", schema, skip_corrupt=True)
     assert patient.read(portion, ["id"]).to_pydict() == {"id": [1]}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "json", "csv"])
+def test_an_empty_file_is_taken_when_it_has_something(kind: str, tmp_path: Path) -> None:
+    rows = table(FLAT)
+    file = tmp_path / f"a.{kind}"
+    file.touch()
+    os.utime(file, (1_700_000_000,) * 2)
+    options = {"header": "true"} if kind == "csv" else {}
+    source = FileSource("A", FileTree(str(tmp_path)), kind, rows.schema, options=options)
+    assert source.next_portion(source.progress(), UNLIMITED) is None
+    write(kind, rows, file)
+    portion = source.next_portion(source.progress(), UNLIMITED)
+    assert source.read(portion, ["id"]).equals(rows.select(["id"]))
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns", "int"])
+def test_files_tell_their_newest_event_time(unit: str, tmp_path: Path) -> None:
+    kind = pa.int64() if unit == "int" else pa.timestamp(unit, "UTC")
+    rows = pa.table({"x": ["a"] * 6, "ts": pa.array([5, None, 7, 6, None, None], kind)})
+    for name, part in {"a": rows, "b": rows.slice(4), "c": rows.slice(0, 0)}.items():
+        pq.write_table(part, tmp_path / f"{name}.parquet", row_group_size=2)
+    source = FileSource("A", FileTree(str(tmp_path)), "parquet", rows.schema)
+    portion = source.next_portion(source.progress(), UNLIMITED)
+    found = source.brief(portion, "ts")
+    assert found is not None
+    assert found.rows == 8
+    assert found.newest == pa.scalar(7, kind if unit == "int" else pa.timestamp(unit))
+    assert source.brief(portion, "x") is None
+    assert source.brief(portion, "other") is None
+    pq.write_table(rows, tmp_path / "d.parquet", write_statistics=False)
+    portion = source.next_portion(source.progress(), UNLIMITED)
+    assert source.brief(portion, "ts") is None
 
 
 def test_patterns_folders_and_names(tmp_path: Path) -> None:

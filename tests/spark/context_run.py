@@ -2,7 +2,8 @@
 
 ``context_run.py FOLDER``: reads the files of FOLDER/A, B and C, writes FOLDER/results, and prints a
 line of JSON with the settings of the session. How Spark is started is left to whoever runs it. With
-``job`` behind it, the same is done as a job, and the line has what its events told, too.
+``job`` behind it, the same is done as a job, and the line has what its events told, too; with
+``job source``, Penstock reads the files itself.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def run(spark: SparkSession, folder: str) -> None:
     query.awaitTermination()
 
 
-def run_job(spark: SparkSession, folder: str) -> dict[str, Any]:
-    """The same as a job; what its events told."""
+def run_job(spark: SparkSession, folder: str, lane: str = "") -> dict[str, Any]:
+    """The same as a job; what its events told. ``lane`` is a line of the job file."""
     columns = ", ".join(f"{name} BIGINT" for name in SCHEMA.names)
     sources = "".join(
         f'[sources.{name}]\nformat = "parquet"\npath = "{name}"\nwatermark = "10 SECONDS"\n'
@@ -97,7 +98,7 @@ def run_job(spark: SparkSession, folder: str) -> dict[str, Any]:
     )
     file = Path(folder) / "job.toml"
     file.write_text(
-        f'query = """{QUERY}"""\ncheckpoint = "checkpoint"\ncells = 2\n'
+        f'{lane}\nquery = """{QUERY}"""\ncheckpoint = "checkpoint"\ncells = 2\n'
         'trigger = "available-now"\nevent_time = "ts"\n'
         f'{sources}[sink]\nformat = "parquet"\npath = "results"\n'
     )
@@ -111,6 +112,7 @@ def run_job(spark: SparkSession, folder: str) -> dict[str, Any]:
         "failure": None if job.failure is None else job.failure.reason,
         "rows": sum(sum(each.rows.values()) for each in batches),
         "results": sum(each.results for each in batches),
+        "lane": job.prepared.lane.name,
         "cells": sorted({cell.cell for each in batches for cell in each.cells}),
     }
 
@@ -120,7 +122,7 @@ def main(folder: str, *more: str) -> None:
     told: dict[str, Any] = {name: session.conf.get(name, None) for name in SETTINGS}
     told["connect"] = is_remote()
     if "job" in more:
-        told |= run_job(session, folder)
+        told |= run_job(session, folder, 'lane = "source"' if "source" in more else "")
     else:
         run(session, folder)
     print(json.dumps(told), flush=True)

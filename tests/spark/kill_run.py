@@ -1,7 +1,8 @@
 """The query of the kill tests as a program, so that there is a driver to kill.
 
 ``python kill_run.py FOLDER MASTER`` runs it on the files of FOLDER that are not yet read, and ends.
-With ``sides`` and a lane behind it, it is a job whose rejected rows go to a folder of their own.
+With ``sides`` and a lane behind it, it is a job whose rejected rows go to a folder of their own;
+with the address of a broker behind that, it reads the topics A, B and C instead of files.
 With ``speculation`` behind it, Spark starts copies of slow tasks, and some are slow: the first
 attempt of a task in every third batch falls asleep when all its work is done.
 """
@@ -119,13 +120,28 @@ options.maxFilesPerTrigger = "1"
 """
 
 
-def run_with_sides(folder: Path, master: str, lane: str) -> None:
+TOPIC = """
+[sources.{name}]
+format = "kafka"
+decode = "json"
+schema = "{columns}"
+watermark = "{lateness} MILLISECONDS"
+options.subscribe = "{name}"
+options.startingOffsets = "earliest"
+options.maxOffsetsPerTrigger = "24"
+options.kafka.bootstrap.servers = "{address}"
+"""
+
+
+def run_with_sides(folder: Path, master: str, lane: str, address: str | None = None) -> None:
     from penstock.job import read_job
     from penstock.spark.jobs.job_run import JobRun
     from penstock.spark.jobs.prepared_job import prepare
 
     columns = ", ".join(f"{name} BIGINT" for name in SCHEMA.names)
-    sources = [SOURCE.format(name=n, columns=columns, lateness=LATENESS) for n in STREAMS]
+    kind = SOURCE if address is None else TOPIC
+    about = {"columns": columns, "lateness": LATENESS, "address": address}
+    sources = [kind.format(name=name, **about) for name in STREAMS]
     file = folder / "job.toml"
     file.write_text(JOB.format(lane=lane, cells=CELLS, query=QUERY, sources="".join(sources)))
     spark = penstock.spark.session(master, **{"spark.driver.memory": "1g"})
@@ -140,6 +156,6 @@ def run_with_sides(folder: Path, master: str, lane: str) -> None:
 
 if __name__ == "__main__":
     if "sides" in sys.argv[3:]:
-        run_with_sides(Path(sys.argv[1]), sys.argv[2], sys.argv[4])
+        run_with_sides(Path(sys.argv[1]), sys.argv[2], *sys.argv[4:])
     else:
         run(Path(sys.argv[1]), sys.argv[2], "speculation" in sys.argv[3:])

@@ -23,6 +23,8 @@ from penstock.spark.data_source.lane import STATICS, Lane
 from penstock.spark.data_source.sourced_cell import SourcedCell, Taken
 from penstock.testing import Case
 
+NO_BOUNDS: Mapping[str, int] = {}
+
 
 @dataclass
 class SourcedCase:
@@ -67,8 +69,9 @@ class SourcedCase:
             **self.snapshots,
         )
 
-    def write(self, number: int) -> Position:
-        """Write push ``number`` as files and as an entry."""
+    def write(self, number: int, latest: Mapping[str, int] = NO_BOUNDS) -> Position:
+        """Write push ``number`` as files and as an entry that lets in event times up to those of
+        ``latest``."""
         lane = self.lane()
         for name, table in self.case.pushes[number].items():
             file = self.folder / name / f"{number:04}.parquet"
@@ -91,7 +94,7 @@ class SourcedCase:
                     for name in lane.fixed
                 },
             )
-        self.positions.append(self.ledger.add(Entry(self.positions[-1], portions)))
+        self.positions.append(self.ledger.add(Entry(self.positions[-1], portions, latest)))
         return self.positions[-1]
 
     def take(self, number: int, cells: int | None = None) -> pa.Table:

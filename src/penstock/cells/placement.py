@@ -56,7 +56,7 @@ from penstock.cells.division import Uncut, divide
 from penstock.cells.shares import best_shares, replication
 from penstock.cells.value_hash import value_hashes
 from penstock.errors import InputError, OptionError
-from penstock.query.expression import Column, Expression, streams_of
+from penstock.query.expression import Column, Expression, columns_of, streams_of
 from penstock.query.join_graph import JoinGraph, Rows
 from penstock.values.wiring import wire
 
@@ -132,6 +132,16 @@ class Placement:
     @property
     def _ordinary(self) -> int:
         return math.prod(d.share for d in self.dimensions)
+
+    def placed_by(self, alias: str) -> frozenset[str] | None:
+        """The columns of ``alias`` that say which cells its rows go to; None if all of them do."""
+        grids = [self.dimensions, *(grid.dimensions for grid in self.hot)]
+        owned = [d for dimensions in grids for d in dimensions if alias in d.owners]
+        if any(d.random is not None for d in owned):
+            return None
+        values = [d.columns[alias] for d in owned]
+        values += [self.hot_class[alias]] if alias in self.hot_class else []
+        return frozenset(column.name for value in values for column in columns_of(value))
 
     def describe(self) -> str:
         """The grid in words: classes, shares, and what is sent how often."""

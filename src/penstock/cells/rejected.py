@@ -2,9 +2,9 @@
 
 A row without an event time can be in no result. Neither can one of which nothing could be read:
 Spark's readers of JSON and CSV, ``from_json`` too, then give NULL in every column and the text in a
-column of their own, :data:`CORRUPT`, where the schema has one. If that text is there, the reason is
-that the row is *unreadable*; a row of which something was read, its event time included, is taken
-as Spark has read it, with NULLs.
+column of their own (:mod:`penstock.query.unreadable`), where the schema has one. If that text is
+there, the reason is that the row is *unreadable*; a row of which something was read, its event time
+included, is taken as Spark has read it, with NULLs.
 
 A row whose event time is later than its arrival by more than was allowed would move the clock of
 the query there, and every row after it would be late. The host marks such rows in a column of its
@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-CORRUPT = "_corrupt_record"
-"""Spark's name of the column with the text of a row that could not be read."""
+from penstock.query.unreadable import CORRUPT
+
 AHEAD = "_penstock_too_far_ahead"
 """The column that is true for rows too far ahead of their arrival, where the host tells them."""
 UNREADABLE = "unreadable"

@@ -69,6 +69,7 @@ class Router:
 
     def __init__(self, query: JoinGraph, placement: Placement) -> None:
         self._everywhere = tuple(range(placement.cells))
+        self._placed_by: dict[str, frozenset[str] | None] = {}
         self._hot = np.array([grid.hash for grid in placement.hot], np.uint64)
         self._routes: dict[str, _Route] = {}
         for block in query.blocks:
@@ -83,6 +84,7 @@ class Router:
                 elif stream.source in self._routes:
                     # In a self-join both roles have the same coordinates.
                     keep = _either(self._routes[stream.source].keep, keep)
+                self._placed_by[stream.source] = placement.placed_by(alias)
                 grids = [_grid(alias, 0, placement.dimensions, None)]
                 grids += [_grid(alias, g.first, g.dimensions, g.hash) for g in placement.hot]
                 expression = placement.hot_class.get(alias)
@@ -104,6 +106,22 @@ class Router:
             if not passed.all():
                 rows = np.flatnonzero(passed)
         columns, count = _taken(columns, rows, count)
+        yield from self._placed(route, columns, count, rows)
+
+    def reached(self, source: str, known: Mapping[str, pa.Array]) -> frozenset[int] | None:
+        """The cells that rows may go to whose columns have the one value in ``known``; None if that
+        depends on more of them."""
+        needed = self._placed_by.get(source)
+        if needed is None or not needed <= known.keys():
+            return None
+        shares = self._placed(self._routes[source], known, 1, None)
+        return frozenset(cell for share in shares for cell in share.cells)
+
+    def _placed(
+        self, route: _Route, columns: Mapping[str, pa.Array], count: int, rows: Int64s | None
+    ) -> Iterator[Share]:
+        """Where ``count`` rows go that are in a result as far as they tell; ``rows`` are their
+        numbers, None for 0, 1, 2, …"""
         if route.hot_value is None:
             for grid in route.grids:
                 yield from _in_grid(grid, columns, count, rows)

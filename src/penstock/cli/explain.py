@@ -180,6 +180,7 @@ def explained(prepared: PreparedJob) -> list[str]:
     lines += _aligned([(field.name, str(field.type)) for field in query.schema])
     lines += ["", "cells"]
     lines += [f"  {line}" for line in prepared.placement.describe().splitlines()]
+    lines += [f"    {line}" for line in prepared.reads]
     return lines
 
 

@@ -91,8 +91,8 @@ class Job:
     hot: Mapping[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     """Values that are spread over cells of their own, by column."""
     lane: Lane | None = None
-    """The reader of the sources: Penstock (``source``) or Spark (``dataframes``); None: Spark,
-    or whoever its checkpoint was begun with."""
+    """The reader of the sources: Penstock (``source``) or Spark (``dataframes``); None: Penstock
+    where nothing else is different then, or whoever the checkpoint was begun with."""
     plan: str = "auto"
     adapt: str | None = None
     feedback: str | None = None

@@ -6,6 +6,7 @@ end with a mark tell a file that is still being written from a whole one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 from pyarrow import feather, fs
 
 from penstock.errors import InputError, OptionError
+from penstock.sources.json_lines import bulk, read_objects, with_texts
 
 Options = Mapping[str, str]
 """Options of the format, with Spark's names in small letters."""
@@ -23,6 +25,10 @@ Options = Mapping[str, str]
 _THREADS_FROM = 32 << 20
 """Bytes of a parquet file from which its columns are decoded by several threads. Below, starting
 and joining them costs more CPU time than the wall time that it saves."""
+
+
+_PARQUET_UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
+"""Units of timestamps, in the words of the format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,9 @@ class FileFormat:
     """The last bytes of a whole file."""
     options: tuple[str, ...] = ()
     """Options that it knows, in Spark's spelling."""
+    greatest: Callable[[pa.NativeFile, str], tuple[int, pa.Scalar | None] | None] | None = None
+    """The number of rows and the greatest value of a column of integers or timestamps, as the file
+    itself tells them; None if it does not."""
     mapped: bool = False
     """Whether a local file is best mapped into memory."""
 
@@ -78,6 +87,35 @@ def _read_parquet(
     return opened.read(wanted, use_threads=file.size() >= _THREADS_FROM)
 
 
+def _greatest_in_parquet(file: pa.NativeFile, column: str) -> tuple[int, pa.Scalar | None] | None:
+    about = pq.read_metadata(file)
+    place = next((i for i in range(about.num_columns) if about.schema.column(i).path == column), -1)
+    if place < 0 or about.schema.column(place).physical_type != "INT64":
+        return None
+    logical = json.loads(about.schema.column(place).logical_type.to_json())
+    if logical["Type"] == "Timestamp":
+        kind = pa.timestamp(_PARQUET_UNITS[logical["timeUnit"]])
+    elif logical["Type"] in ("None", "Int"):
+        kind = pa.int64()
+    else:
+        return None
+    greatest: int | None = None
+    for number in range(about.num_row_groups):
+        rows = about.row_group(number).num_rows
+        statistics = about.row_group(number).column(place).statistics
+        if rows == 0:
+            continue
+        if statistics is None or not statistics.has_null_count:
+            return None
+        if statistics.null_count == rows:
+            continue
+        if not statistics.has_min_max:
+            return None
+        largest = int(statistics.max_raw)
+        greatest = largest if greatest is None else max(largest, greatest)
+    return about.num_rows, None if greatest is None else pa.scalar(greatest, kind)
+
+
 def _arrow_schema(file: pa.NativeFile, options: Options) -> pa.Schema:
     return pa.ipc.open_file(file).schema
 
@@ -99,10 +137,12 @@ def _read_json(
     file: pa.NativeFile, columns: Sequence[str], schema: pa.Schema, options: Options
 ) -> pa.Table:
     wanted = pa.schema([schema.field(name) for name in columns])
-    options_of = pa_json.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="ignore")
-    read = pa_json.ReadOptions(use_threads=False, block_size=_block(file))
-    table = pa_json.read_json(file, read_options=read, parse_options=options_of)
-    return table.select(list(columns))
+    table = bulk(file, _block(file), wanted)
+    if table is not None:
+        return table
+    file.seek(0)
+    lines = [line for line in bytes(file.read()).splitlines() if line.strip()]
+    return read_objects(lines, wanted)
 
 
 def _csv_parts(
@@ -158,7 +198,14 @@ _CSV_OPTIONS = ("header", "sep", "delimiter", "quote", "escape", "nullValue", "e
 FORMATS = {
     each.name: each
     for each in (
-        FileFormat("parquet", _parquet_schema, _read_parquet, b"PAR1", mapped=True),
+        FileFormat(
+            "parquet",
+            _parquet_schema,
+            _read_parquet,
+            b"PAR1",
+            greatest=_greatest_in_parquet,
+            mapped=True,
+        ),
         FileFormat("arrow", _arrow_schema, _read_arrow, b"ARROW1", mapped=True),
         FileFormat("feather", _arrow_schema, _read_arrow, b"ARROW1", mapped=True),
         FileFormat("json", _json_schema, _read_json),
@@ -168,7 +215,8 @@ FORMATS = {
 
 
 def conformed(table: pa.Table, schema: pa.Schema, columns: Sequence[str], where: str) -> pa.Table:
-    """``columns`` of ``table`` in the types of ``schema``; those that it lacks are NULL."""
+    """``columns`` of ``table`` in the types of ``schema``; those that it lacks are NULL. Texts of
+    rows that could not be read stay beside them."""
     arrays = []
     for name in columns:
         kind = schema.field(name).type
@@ -185,4 +233,5 @@ def conformed(table: pa.Table, schema: pa.Schema, columns: Sequence[str], where:
                     f"{where}: column {name!r} is of type {column.type}, expected {kind}: {problem}"
                 ) from None
         arrays.append(column)
-    return pa.Table.from_arrays(arrays, schema=pa.schema([schema.field(n) for n in columns]))
+    wanted = pa.schema([schema.field(name) for name in columns])
+    return with_texts(pa.Table.from_arrays(arrays, schema=wanted), table)

@@ -26,7 +26,7 @@ from penstock.sources.file_format import FileFormat, conformed, format_of
 from penstock.sources.file_tree import FileTree
 from penstock.sources.folder_columns import folder_types, folder_values, with_folder_values
 from penstock.sources.input_file import InputFile
-from penstock.sources.portion import UNLIMITED, Admission, Portion
+from penstock.sources.portion import UNLIMITED, Admission, Brief, Part, Portion
 
 _REMEMBERED = 7 * 86_400 * 10**9
 """Nanoseconds by which a file that is gone must be older than the newest to be forgotten: a week,
@@ -82,6 +82,12 @@ class FileSource:
     def kept_nanoseconds(self) -> int | None:
         return None
 
+    @property
+    def folder_columns(self) -> frozenset[str]:
+        """Columns that are in the names of the folders of all files that there are."""
+        names = [folder_values(file.name).keys() for file in self.tree.files()]
+        return frozenset.intersection(*map(frozenset, names)) if names else frozenset()
+
     def progress(self, kept: Any = None) -> TakenFiles:
         return TakenFiles(kept)
 
@@ -112,12 +118,47 @@ class FileSource:
             size += file.size
         return [list(file) for file in chosen] or None
 
+    def waiting(
+        self, progress: TakenFiles, portion: Portion, available: Sequence[InputFile]
+    ) -> int | None:
+        return None
+
+    def parts(self, portion: Portion) -> Sequence[Part]:
+        """Each file by itself, if it is in folders that have columns in their names."""
+        if not any("=" in file[0] for file in portion):
+            return [Part(portion)]
+        return [Part([file], self._known(InputFile.of_json(file))) for file in portion]
+
+    def _known(self, file: InputFile) -> dict[str, pa.Array]:
+        where = f"{self.name}: {self.tree.path(file.name)}"
+        one = with_folder_values(pa.table({"": [0]}), folder_values(file.name), self.schema, where)
+        return {name: one.column(name).combine_chunks() for name in one.column_names if name}
+
+    def brief(self, portion: Portion, column: str) -> Brief | None:
+        if self.format.greatest is None or self.skip_missing or self.skip_corrupt:
+            return None
+        rows, newest = 0, []
+        for each in portion:
+            file = InputFile.of_json(each)
+            if "=" in file.name and column in folder_values(file.name):
+                return None
+            try:
+                with self._open(self.tree.path(file.name)) as opened:
+                    told = self.format.greatest(opened, column)
+                    if told is None or opened.size() != file.size:
+                        return None
+            except (pa.ArrowException, OSError):
+                return None
+            rows += told[0]
+            newest += [] if told[1] is None else [told[1]]
+        return Brief(rows, max(newest, key=lambda at: at.cast(pa.int64()).as_py(), default=None))
+
     def read(self, portion: Portion, columns: Sequence[str], again: bool = False) -> pa.Table:
         tables = [self._read(InputFile.of_json(each), columns, again) for each in portion]
         found = [table for table in tables if table is not None]
         if not found:
             return pa.schema([self.schema.field(name) for name in columns]).empty_table()
-        return found[0] if len(found) == 1 else pa.concat_tables(found)
+        return found[0] if len(found) == 1 else pa.concat_tables(found, promote_options="default")
 
     def _read(self, file: InputFile, columns: Sequence[str], again: bool) -> pa.Table | None:
         path = self.tree.path(file.name)

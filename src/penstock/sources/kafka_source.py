@@ -25,9 +25,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from penstock.errors import InputError, PenstockWarning
+from penstock.sources.json_lines import with_texts
 from penstock.sources.kafka_client import Ends, KafkaClient, Records
 from penstock.sources.kafka_values import MESSAGE, decoded
-from penstock.sources.portion import UNLIMITED, Admission, Portion
+from penstock.sources.portion import UNLIMITED, Admission, Brief, Part, Portion
 
 EARLIEST, LATEST = -2, -1
 """Offsets that stand for the ends of a partition, as in Spark's ``startingOffsets``."""
@@ -108,12 +109,22 @@ class KafkaSource:
                 start = low
             found.append(OffsetRange(topic, partition, start, high))
         for topic, partition in sorted(progress.next.keys() - ends.keys()):
-            if within is None:
-                self._lost(topic, partition, progress.next[topic, partition], 0, 0)
+            self._lost(topic, partition, progress.next[topic, partition], 0, 0)
         if admission.rows is not None:
             found = shared_out(found, admission.rows)
         news = [list(each) for each in found if each.end > each.start or is_first]
         return news or None
+
+    def waiting(self, progress: TakenOffsets, portion: Portion, available: Ends) -> int | None:
+        taken = progress.next | {(topic, number): end for topic, number, _, end in portion or ()}
+        left = [high - max(low, taken.get(p, low)) for p, (low, high) in available.items()]
+        return sum(max(0, int(each)) for each in left)
+
+    def parts(self, portion: Portion) -> Sequence[Part]:
+        return [Part(portion)]
+
+    def brief(self, portion: Portion, column: str) -> Brief | None:
+        return None
 
     def read(self, portion: Portion, columns: Sequence[str], again: bool = False) -> pa.Table:
         ranges = [OffsetRange(*each) for each in portion]
@@ -130,7 +141,8 @@ class KafkaSource:
         records = self.client.read(self.name, kept) if kept else Records()
         table = decoded(records, self.value, self.decode, self.avro_schema, columns)
         wanted = pa.schema([self.schema.field(name) for name in columns])
-        return table.select(list(columns)).cast(wanted)
+        found = table.select(list(columns)).cast(wanted)
+        return with_texts(found, table)
 
     def _starting(self, topic: str, partition: int, low: int, high: int) -> int:
         if isinstance(self.starting, Mapping):

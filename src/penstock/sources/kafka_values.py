@@ -1,7 +1,7 @@
 """Values of Kafka messages as columns: JSON in bulk by Arrow, Avro by fastavro, or bytes.
 
-What cannot be read is a row of NULLs, as with Spark's ``from_json``: it has no event time, and is
-counted and handed out as such.
+What cannot be read is a row of NULLs, as with Spark's ``from_json``, with its text in one more
+column (:mod:`penstock.sources.json_lines`); of Avro there is no text.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.json as pa_json
 
 from penstock.errors import InputError, OptionError
+from penstock.query.unreadable import CORRUPT
+from penstock.sources.json_lines import read_objects
 from penstock.sources.kafka_client import Records
 
 MESSAGE = pa.schema(
@@ -48,9 +49,9 @@ def decoded(
         elif decode == "avro":
             parsed = _avro(records.values, wanted, avro_schema)
         else:
-            parsed = _json(records.values, wanted)
+            parsed = read_objects(records.values, wanted)
         if parsed is not None:
-            found |= {name: parsed.column(name) for name in wanted.names}
+            found |= {name: parsed.column(name) for name in parsed.column_names}
     own: dict[str, Any] = {
         "key": records.keys,
         "value": records.values,
@@ -69,42 +70,8 @@ def decoded(
             found[name] = at.cast(kind)
         else:
             found[name] = pa.array(own[name], kind)
-    return pa.table({name: found[name] for name in columns})
-
-
-def _json(values: Sequence[bytes | None], wanted: pa.Schema) -> pa.Table:
-    """All values parsed at once; one by one only if one of them is no object."""
-    if not values:
-        return wanted.empty_table()
-    whole = _parsed([each or b"{}" for each in values], wanted)
-    if whole is not None and len(whole) == len(values):
-        return whole
-    halves = len(values) // 2
-    if halves == 0:
-        return wanted.empty_table() if whole is None and not values else _nothing(wanted)
-    return pa.concat_tables([_json(values[:halves], wanted), _json(values[halves:], wanted)])
-
-
-def _nothing(wanted: pa.Schema) -> pa.Table:
-    return pa.Table.from_arrays([pa.nulls(1, kind) for kind in wanted.types], schema=wanted)
-
-
-def _parsed(values: Sequence[bytes], wanted: pa.Schema) -> pa.Table | None:
-    """The objects in ``values``, None if they cannot be parsed."""
-    text = b"\n".join(values)
-    try:
-        table = pa_json.read_json(
-            io.BytesIO(text),
-            read_options=pa_json.ReadOptions(use_threads=False, block_size=len(text) + 64),
-            parse_options=pa_json.ParseOptions(
-                explicit_schema=wanted,
-                unexpected_field_behavior="ignore",
-                newlines_in_values=True,
-            ),
-        )
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    return table.select(wanted.names)
+    told = [CORRUPT] if CORRUPT in found else []
+    return pa.table({name: found[name] for name in (*columns, *told)})
 
 
 def _avro(values: Sequence[bytes | None], wanted: pa.Schema, avro_schema: str | None) -> pa.Table:

@@ -1,9 +1,9 @@
 """The ledger: which portions of its sources each batch has taken.
 
-It is a tree of entries that never change. An entry has a number, the portions of its batch, and the
-digest of its parent; its name is its number and its own digest, so it can be checked, and two
-writers cannot overwrite each other: what is equal has one name, what differs has two. Spark's
-offset of a batch names the entry. So
+It is a tree of entries that never change. An entry has a number, the portions of its batch, the
+latest event times that it lets in, and the digest of its parent; its name is its number and its own
+digest, so it can be checked, and two writers cannot overwrite each other: what is equal has one
+name, what differs has two. Spark's offset of a batch names the entry. So
 
 - a batch that is done again reads the same portions, whoever does it and however often;
 - going back to an older batch finds its entry, and the entries behind it are taken again instead of
@@ -74,9 +74,14 @@ class Entry:
 
     parent: Position
     portions: Portions
+    latest: Mapping[str, int] = field(default_factory=dict)
+    """The latest event time that rows of each source may have, in milliseconds since 1970: those
+    beyond are too far ahead of their arrival. Sources that are not in it have no bound."""
 
     def to_bytes(self) -> bytes:
         content = {"parent": self.parent.digest, "portions": dict(self.portions)}
+        if self.latest:
+            content["latest"] = dict(self.latest)
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
     @property
@@ -87,7 +92,8 @@ class Entry:
     @classmethod
     def of_bytes(cls, content: bytes, number: int) -> Entry:
         value = json.loads(content)
-        return cls(Position(number - 1, value["parent"]), value["portions"])
+        parent = Position(number - 1, value["parent"])
+        return cls(parent, value["portions"], value.get("latest", {}))
 
 
 @dataclass(frozen=True, slots=True)

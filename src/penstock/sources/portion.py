@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -30,6 +30,22 @@ class Admission:
 
 
 UNLIMITED = Admission()
+
+
+class Part(NamedTuple):
+    """Some of a portion, in its order."""
+
+    portion: Portion
+    known: Mapping[str, pa.Array] = {}
+    """Columns in which all of its rows have one value: arrays of this value alone."""
+
+
+class Brief(NamedTuple):
+    """What statistics say about rows."""
+
+    rows: int
+    newest: pa.Scalar | None
+    """The greatest value of the column; None if there is none."""
 
 
 class Progress(Protocol):
@@ -84,9 +100,25 @@ class Source(Protocol):
         """
         ...
 
+    def waiting(self, progress: Any, portion: Portion, available: Any) -> int | None:
+        """Rows that are ``available`` and neither taken so far nor in ``portion``; None if the
+        source does not count them."""
+        ...
+
+    def parts(self, portion: Portion) -> Sequence[Part]:
+        """``portion`` cut where rows have a value in common that is known without reading them."""
+        ...
+
+    def brief(self, portion: Portion, column: str) -> Brief | None:
+        """What is known of ``column`` without reading the rows of a portion; None if nothing is,
+        or somebody should have a look at them."""
+        ...
+
     def read(self, portion: Portion, columns: Sequence[str], again: bool = False) -> pa.Table:
         """The rows of a portion, the same and in the same order whenever it is read. ``again`` if
-        somebody has read it before: then anything else is an error."""
+        somebody has read it before: then anything else is an error. Behind ``columns`` may be one
+        more, with the texts of rows that could not be read
+        (:data:`~penstock.query.unreadable.CORRUPT`)."""
         ...
 
 

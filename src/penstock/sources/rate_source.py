@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.sources.portion import UNLIMITED, Admission, Portion
+from penstock.sources.portion import UNLIMITED, Admission, Brief, Part, Portion
 
 SCHEMA = pa.schema([("timestamp", pa.timestamp("us", "UTC")), ("value", pa.int64())])
 
@@ -69,6 +69,15 @@ class RateSource:
         if count <= progress.count and progress.start >= 0:
             return None
         return [start, progress.count, count]
+
+    def waiting(self, progress: TakenRows, portion: Portion, available: int) -> int | None:
+        return None
+
+    def parts(self, portion: Portion) -> Sequence[Part]:
+        return [Part(portion)]
+
+    def brief(self, portion: Portion, column: str) -> Brief | None:
+        return None
 
     def read(self, portion: Portion, columns: Sequence[str], again: bool = False) -> pa.Table:
         start, first, end = portion

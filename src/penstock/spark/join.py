@@ -36,7 +36,7 @@ from pyspark.sql import functions as sql
 from penstock.cells.delivery import Delivery, from_chunk, to_chunk
 from penstock.cells.packing import NO_NEWS, PACKED, Packer
 from penstock.cells.placement import HotValues, Placement, place
-from penstock.cells.rejected import AHEAD, CORRUPT
+from penstock.cells.rejected import AHEAD
 from penstock.cells.value_hash import VERSION
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
@@ -46,6 +46,7 @@ from penstock.job.job import NO_FOLDER
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.query.left_out import left_out
 from penstock.query.parse import parse
+from penstock.query.unreadable import CORRUPT
 from penstock.spark.cells.cell import Cell, CellSettings, with_static
 from penstock.spark.cells.cell_keys import cell_keys
 from penstock.spark.cells.cell_report import OBSERVED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,9 +85,11 @@ def run(case: Case, folder: Path, chance: random.Random) -> int:
         assert wrong is None, f"push {number}: {wrong}\n{case}"
 
     engine_cache.clear()
+    is_bounded = not graph.by_rows and chance.random() < 0.3
     for number, push in enumerate(case.pushes):
-        sourced.write(number)
-        expected.append(oracle.push(push))
+        latest = bounds(push, sourced, chance) if is_bounded else {}
+        sourced.write(number, latest)
+        expected.append(oracle.push(within(push, sourced, latest)))
         total += len(expected[-1])
         if not any(map(len, push.values())):
             continue
@@ -103,6 +106,41 @@ def run(case: Case, folder: Path, chance: random.Random) -> int:
         if chance.random() < 0.15:  # Back to an older one.
             check(chance.randint(0, number), None)
     return total
+
+
+def bounds(
+    push: Mapping[str, pa.Table], case: SourcedCase, chance: random.Random
+) -> dict[str, int]:
+    """A latest event time for some sources, in milliseconds, which some rows are beyond."""
+    found = {}
+    for name, table in push.items():
+        times = [time for time in nanoseconds(table, case, name) if time is not None]
+        if times and chance.random() < 0.5:
+            found[name] = chance.choice(times) // 10**6
+    return found
+
+
+def within(
+    push: Mapping[str, pa.Table], case: SourcedCase, latest: Mapping[str, int]
+) -> dict[str, pa.Table]:
+    """The rows of ``push`` that are not beyond ``latest``."""
+    found = dict(push)
+    for name, most in latest.items():
+        times = nanoseconds(push[name], case, name)
+        found[name] = push[name].filter(pa.array([t is None or t <= most * 10**6 for t in times]))
+    return found
+
+
+def nanoseconds(table: pa.Table, case: SourcedCase, name: str) -> list[int | None]:
+    column = case.streams[name].event_time
+    if column is None:
+        return []
+    times = table.column(column)
+    if pa.types.is_timestamp(times.type):
+        units = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+        scale = units[times.type.unit]
+        return [None if t is None else t * scale for t in times.cast(pa.int64()).to_pylist()]
+    return [None if t is None else t * 10**6 for t in times.to_pylist()]
 
 
 def damage(folder: Path, chance: random.Random) -> None:

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from penstock.errors import CheckpointError, InputError
+from penstock.sources.file_source import FileSource
+from penstock.sources.input_file import InputFile
 from penstock.spark.data_source import engine_cache, stream_reader
 from penstock.spark.data_source.options import lane_of
+from penstock.spark.data_source.sourced_cell import SourcedCell
 from penstock.spark.data_source.stream_reader import StreamReader
 from penstock.spark.rows.arrow_types import answer_schema
 from penstock.testing import Oracle, difference, rows_of
@@ -39,6 +43,8 @@ class Driver:
             "checkpointLocation": str(folder / "checkpoint"),
             **options,
         }
+        self.now = 2e9
+        """Seconds since 1970."""
         self.log: list[dict[str, Any]] = []
         self.start()
 
@@ -46,7 +52,8 @@ class Driver:
         """A new process: nothing is left but the log and the files."""
         engine_cache.clear()
         lane = lane_of(self.options)
-        self.reader = StreamReader(lane, answer_schema(lane.query.schema)[0])
+        schema = answer_schema(lane.emitted)[0]
+        self.reader = StreamReader(lane, schema, lambda: self.now)
         if not self.log:
             self.log.append(self.reader.initialOffset())
 
@@ -82,10 +89,10 @@ def rows(chance: random.Random, second: float, count: int = 6) -> pa.Table:
     )
 
 
-def put(folder: Path, source: str, name: str, table: pa.Table, age: float) -> None:
+def put(folder: Path, source: str, name: str, table: pa.Table, age: float, **options: Any) -> None:
     file = folder / source / name
     file.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, file)
+    pq.write_table(table, file, **options)
     os.utime(file, (1_700_000_000 + age,) * 2)
 
 
@@ -189,6 +196,79 @@ def test_a_file_that_is_gone_or_has_changed(tmp_path: Path) -> None:
     (tmp_path / "A" / "0.parquet").unlink()
     driver.start()
     assert driver.run() == []
+
+
+def test_rows_too_far_ahead_are_the_same_whenever_a_batch_is_done(tmp_path: Path) -> None:
+    """What is too far ahead is decided by the time at which the batch was planned."""
+    driver = Driver(tmp_path, maxAhead="10 SECONDS", **{"B.maxAhead": "off"})
+    driver.now = 1_000_005.0
+    times = {"A": [1, 2, 15, 16], "B": [1, 2, 16, 17]}
+    for source, seconds in times.items():
+        columns = [
+            pa.array([10 * s for s in seconds], pa.int64()),
+            pa.array([int(1e6 * (1_000_000 + s)) for s in seconds], SCHEMA.field("ts").type),
+            pa.array([7] * 4, pa.int64()),
+        ]
+        put(tmp_path, source, "0.parquet", pa.table(columns, schema=SCHEMA), 0)
+    assert driver.plan()
+    pairs = {(a, b) for a in (1, 2, 15) for b in times["B"] if -2 <= b - a <= 3}
+    expected = sorted((10 * a, 10 * b) for a, b in pairs)
+    assert sorted(driver.run(commit=False)) == expected
+    driver.now += 100  # By now, nothing is ahead.
+    driver.start()
+    assert sorted(driver.run()) == expected
+    taken = SourcedCell(driver.reader._lane, 0).take(_at(driver.log[-2]), _at(driver.log[-1]))
+    assert taken.report.dropped == {"A": {"too far ahead": 1}}
+    assert taken.report.read == {"A": 4, "B": 4}
+
+
+def test_a_cell_reads_the_folders_that_are_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files lie in folders by the key. Each is read by one cell, and of it the others read event
+    times where it has no statistics of them; also when windows are read again."""
+    chance = random.Random(5)
+    driver = Driver(tmp_path, cells="4", dropped="dropped")
+    oracle = Oracle(driver.reader._lane.query, 1_000)
+    whole: list[str] = []
+    brief: list[str] = []
+    before = FileSource._read
+
+    def noted(self: FileSource, file: InputFile, columns: Any, again: bool) -> Any:
+        if len(columns) > 1:
+            whole.append(f"{self.name}/{file.name}")
+        else:
+            assert columns == ("ts",)
+            brief.append(file.name)
+        return before(self, file, columns, again)
+
+    monkeypatch.setattr(FileSource, "_read", noted)
+    total = 0
+    for number in range(8):
+        push = {source: rows(chance, number / 2, 30) for source in "AB"}
+        nothing = pa.array([chance.random() < 0.1 for _ in range(30)])
+        for source, table in push.items():
+            none = pa.nulls(30, pa.int64())
+            table = table.set_column(2, "x", pc.if_else(nothing, none, table.column("x")))
+            push[source] = table
+            for key in set(table.column("x").to_pylist()):
+                own = pc.is_null(table.column("x")) if key is None else pc.equal(table["x"], key)
+                name = "__HIVE_DEFAULT_PARTITION__" if key is None else key
+                file = f"x={name}/{number}.parquet"
+                part = table.filter(own).drop_columns("x")
+                put(tmp_path, source, file, part, number, write_statistics=number % 2 == 0)
+        if number % 3 == 2:
+            driver.start()
+        assert driver.plan()
+        whole.clear()
+        found = [row[:2] for row in driver.run() if row[2] is None]
+        expected = oracle.push(push)
+        assert difference(found, expected) is None
+        assert len(whole) == len(set(whole))
+        total += len(expected)
+    assert total > 100
+    assert brief
+    assert not [name for name in brief if int(name.split("/")[1][0]) % 2 == 0]
 
 
 def test_a_ledger_that_is_not_the_one_of_the_checkpoint(tmp_path: Path) -> None:

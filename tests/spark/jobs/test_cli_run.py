@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from job_case import QUERY, SCHEMA, JobCase
+from job_case import QUERY, SCHEMA, JobCase, some_rows, write_rows
 from pyspark.sql import SparkSession
 from rich.console import Console
 
@@ -125,6 +125,15 @@ def test_explain(spark: SparkSession, tmp_path: Path) -> None:
     assert "  a  int64" in lines
     assert "  2 cells" in lines
     assert "    each tuple of A to one, B to one, C to one" in lines
+    assert lines[1].startswith("lane source: Penstock reads the sources itself, since")
+    assert lines[-1] == "    each cell reads all of A, B, C: 2 times what there is"
+    (tmp_path / "A" / "x=k").mkdir()
+    write_rows(some_rows(1), tmp_path / "A" / "x=k" / "1.parquet", "parquet")
+    lines = explained(prepare(case.job(), spark))
+    assert lines[-2:] == [
+        "    each cell reads its own files of A, by folders of x",
+        "    each cell reads all of B, C: 2 times what there is",
+    ]
 
 
 def test_ctrl_c_ends_a_run_that_can_go_on(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from job_case import JobCase
 from pyspark.sql import SparkSession
 
 from penstock.errors import CheckpointError, OptionError
+from penstock.job import read_job
 from penstock.job.job import LANES
 from penstock.spark.jobs.job_lane import choose_lane
 from penstock.telemetry import Batch, Start, Warned
@@ -23,14 +25,68 @@ from penstock.telemetry import Batch, Start, Warned
 PARQUET = dict.fromkeys("ABC", "parquet")
 
 
-def case_in(folder: Path, kinds: dict[str, str] = PARQUET, top: str = "", **more: str) -> JobCase:
+def case_in(folder: Path, kinds: dict[str, str] = PARQUET, top: str = "", **more: Any) -> JobCase:
     return JobCase(folder, None).write(kinds, top, **more)  # type: ignore[arg-type]
 
 
-def test_spark_reads_unless_the_job_says_otherwise(tmp_path: Path) -> None:
-    assert choose_lane(case_in(tmp_path).job()).name == "dataframes"
-    chosen = choose_lane(case_in(tmp_path, top='lane = "source"').job())
+def test_files_of_this_machine_are_read_by_penstock(tmp_path: Path) -> None:
+    chosen = choose_lane(case_in(tmp_path, PARQUET | {"B": "json"}).job())
+    assert str(chosen) == (
+        "lane source: Penstock reads the sources itself, since they are parquet and json, which it "
+        "reads as Spark does"
+    )
+    chosen = choose_lane(case_in(tmp_path, PARQUET | {"B": "csv"}, 'lane = "source"').job())
     assert str(chosen) == "lane source: Penstock reads the sources itself, since the job says so"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "more", "why"),
+    [
+        (PARQUET | {"B": "csv"}, {}, "B has the format csv, whose values Spark reads"),
+        (PARQUET | {"C": "orc"}, {}, "C has the format orc"),
+        (PARQUET, {"options": 'select = ["id", "ts", "x"]'}, "A has select"),
+        (PARQUET, {"top": 'overload = "defer"'}, "probes that are put off"),
+        (PARQUET | {"B": "json"}, {"schema": False}, "B is JSON, and no schema is given"),
+        (PARQUET, {"top": "spark.master = 'spark://there'"}, "there is a cluster, spark://there"),
+        (PARQUET, {"top": "lane = 'dataframes'"}, "the job says so"),
+    ],
+)
+def test_else_spark_reads_them(
+    kinds: dict[str, str], more: dict[str, str], why: str, tmp_path: Path
+) -> None:
+    chosen = choose_lane(case_in(tmp_path, kinds, **more).job())
+    assert chosen.name == "dataframes"
+    assert why in str(chosen)
+
+
+def test_json_whose_times_or_types_are_sparks_own(tmp_path: Path) -> None:
+    job = case_in(tmp_path, dict.fromkeys("ABC", "json")).job()
+    assert choose_lane(job).name == "source"
+    zone = {"spark.sql.session.timeZone": "Europe/Vienna"}
+    assert "times may be of the zone Europe/Vienna" in str(choose_lane(job, zone.get))
+    sources = {**job.sources, "B": replace(job.sources["B"], schema="id BIGINT, x BINARY")}
+    assert "x is of the type binary" in str(choose_lane(replace(job, sources=sources)))
+
+
+def test_kafka_is_read_by_penstock_if_its_client_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("confluent_kafka")
+    job = read_job(Path(__file__).parents[3] / "examples" / "kafka" / "job.toml", {})
+    assert choose_lane(job).name == "source"
+    orders = job.sources["orders"]
+    secret = {**orders.options, "kafka.ssl.truststore.location": "there.jks"}
+    sources = {**job.sources, "orders": replace(orders, options=secret)}
+    assert "only Java reads" in str(choose_lane(replace(job, sources=sources)))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "its client is not installed" in str(choose_lane(job))
+
+
+def test_files_elsewhere_are_read_by_spark(tmp_path: Path) -> None:
+    case = case_in(tmp_path)
+    text = case.file.read_text()
+    case.file.write_text(text.replace('path = "B"', 'path = "s3a://bucket/B"'))
+    assert "B is not on this machine" in str(choose_lane(case.job()))
+    case.file.write_text(text.replace("state/checkpoint", "s3a://bucket/checkpoint"))
+    assert "the checkpoint is not on this machine" in str(choose_lane(case.job()))
 
 
 @pytest.mark.parametrize(
@@ -48,6 +104,15 @@ def test_what_penstock_cannot_read_is_told(
     top = 'lane = "source"\n' + more.get("top", "")
     with pytest.raises(OptionError, match=why):
         choose_lane(case_in(tmp_path, kinds, **{**more, "top": top}).job())
+
+
+def test_relations_that_are_refreshed_are_read_by_spark(tmp_path: Path) -> None:
+    job = case_in(tmp_path).job()
+    fixed = replace(job.sources["C"], static=True, refresh="asked")
+    job = replace(job, sources={**job.sources, "C": fixed})
+    assert "C is refreshed, which is done in the other lane" in str(choose_lane(job))
+    with pytest.raises(OptionError, match='found "source", and C is refreshed'):
+        choose_lane(replace(job, lane="source"))
 
 
 def test_a_lane_that_is_asked_for_and_cannot_be_had(tmp_path: Path) -> None:
@@ -134,6 +199,61 @@ def test_dropped_rows_are_counted_and_handed_out(
     rejected = spark.read.parquet(str(tmp_path / "rejected")).orderBy("source").collect()
     found: list[Any] = [(row.source, row.reason, json.loads(row.value)["id"]) for row in rejected]
     assert found == [("A", "no event time", 3), ("B", "no event time", 3)]
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("lane", LANES)
+def test_a_budget_of_probes_is_kept_and_told(
+    lane: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    case = JobCase(tmp_path, spark)
+    for number, name in enumerate(PARQUET):
+        case.deliver(name, "parquet", 1 + number)
+    top = (
+        f'lane = "{lane}"\ntrigger = "available-now"\noverload = "shed"\nlimits = {{ probes = 1 }}'
+    )
+    events = case.write(PARQUET, f"{top}\ncells = 1").run()
+    (batch,) = [event for event in events if isinstance(event, Batch)]
+    (cell,) = batch.cells
+    assert cell.overload["policy"] == "shed"
+    assert cell.overload["skipped"] > 0
+    assert case.results() < case.expected()
+
+
+LINES = {
+    "A": ['{"id": 1, "ts": "2026-01-01T12:00:10Z", "x": "k"}', "{no row", '{"id": 2, "x": "k"}'],
+    "B": ['{"id": "one", "ts": "2026-01-01T12:00:11Z", "x": "k"}', '{"id": 3, "ts": "then"}'],
+    "C": ['{"id": 4, "ts": "2026-01-01T12:00:12Z", "x": "k"}', "7", ""],
+}
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("cells", [1, 2])
+def test_texts_that_cannot_be_read_are_handed_out(
+    cells: int, lane: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    case = JobCase(tmp_path, spark)
+    top = f'lane = "{lane}"\ntrigger = "available-now"\ncells = {cells}'
+    case.write(dict.fromkeys("ABC", "json"), top)
+    case.file.write_text(case.file.read_text() + SIDES)
+    for name, lines in LINES.items():
+        (tmp_path / name / "0.json").write_text("\n".join(lines))
+    dropped: Counter[tuple[str, str]] = Counter()
+    for event in case.run():
+        if isinstance(event, Batch):
+            for source, reasons in event.dropped.items():
+                dropped.update({(source, reason): count for reason, count in reasons.items()})
+    assert {k: v for k, v in dropped.items() if v} == {
+        ("A", "unreadable"): 1,
+        ("A", "no event time"): 1,
+        ("B", "unreadable"): 1,
+        ("C", "unreadable"): 1,
+    }
+    assert case.results() == {(1, None, 4, "k"): 1}
+    rejected = spark.read.parquet(str(tmp_path / "rejected")).where("reason = 'unreadable'")
+    found = sorted((row.source, row.value) for row in rejected.collect())
+    assert found == [("A", LINES["A"][1]), ("B", LINES["B"][1]), ("C", "7")]
 
 
 @pytest.mark.xdist_group("spark")

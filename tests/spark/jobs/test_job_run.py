@@ -137,22 +137,26 @@ def test_event_times_that_are_texts(spark: SparkSession, tmp_path: Path) -> None
     assert batch.dropped == {name: {"no event time": 1} for name in texts}
 
 
-def test_rate_is_stopped_after_a_batch_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lane", LANES)
+def test_rate_is_stopped_after_a_batch_and_goes_on(
+    lane: str, spark: SparkSession, tmp_path: Path
+) -> None:
     """Every row meets itself, so no number may be missing or there twice after the stops."""
     (tmp_path / "job.toml").write_text(
-        """
-        query = "SELECT A.n FROM A [RANGE 1 MINUTE], B [RANGE 1 MINUTE] WHERE A.n = B.n"
+        f"""
+        lane = "{lane}"
+        query = '''
+        SELECT A.value AS n FROM A [RANGE 1 MINUTE], B [RANGE 1 MINUTE] WHERE A.value = B.value
+        '''
         checkpoint = "state"
         trigger = "200 MILLISECONDS"
+        event_time = "timestamp"
         [sources.A]
         format = "rate"
         options.rowsPerSecond = 50
-        select = ["value AS n", "timestamp AS ts"]
         [sources.B]
         format = "rate"
         options.rowsPerSecond = 50
-        select = ["value AS n", "timestamp AS at"]
-        event_time = "at"
         [sink]
         format = "parquet"
         path = "results"

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from maven_jars import NoJars, jars
 
 import penstock.spark.jobs.job_session as job_session
 from penstock.job import read_job
+from penstock.job.job import LANES
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -44,12 +46,13 @@ MESSAGES: list[dict[str, list[dict[str, object] | str]]] = [
 ]
 
 
-def test_from_kafka_to_kafka(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lane", LANES)
+def test_from_kafka_to_kafka(lane: str, tmp_path: Path) -> None:
     """Orders of the first run meet payments and parcels of the second; what is no JSON goes to a
     topic of its own."""
     program = Path(__file__).parents[1] / "kafka_round_trip.py"
     job = tmp_path / "job.toml"
-    job.write_text(EXAMPLE.read_text() + REJECTED)
+    job.write_text(f'lane = "{lane}"\n{EXAMPLE.read_text()}{REJECTED}')
     try:
         connector = jars(CONNECTOR)
         with broker(tmp_path) as address:
@@ -82,7 +85,7 @@ def test_from_kafka_to_kafka(tmp_path: Path) -> None:
 
 
 def test_the_connector_is_asked_for_unless_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = read_job(EXAMPLE, {})
+    job = replace(read_job(EXAMPLE, {}), lane="dataframes")
     monkeypatch.delenv(job_session.ARGUMENTS, raising=False)
     (package,) = job_session.needed_packages(job)
     assert package == CONNECTOR[0]  # The one that the round trip is tested with.

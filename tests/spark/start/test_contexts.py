@@ -158,6 +158,7 @@ def test_spark_connect(tmp_path: Path) -> None:
     assert found["cells"] == [0, 1]
     assert found[ZONE] == BERLIN
     assert found[PROVIDER] == ROCKSDB
+    assert found["lane"] == "dataframes"
 
 
 def test_a_running_session_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ import kill_run
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from kafka_broker import NoKafka, broker
+from maven_jars import NoJars
 from two_hosts import two_hosts
 
 from penstock.job.job import LANES
@@ -177,11 +179,35 @@ def test_a_killed_driver_and_a_killed_worker(tmp_path: Path) -> None:
 @pytest.mark.parametrize("more", [(), ("sides", "source")], ids=["dataframes", "source"])
 @pytest.mark.parametrize("seed", range(2))
 def test_ten_kills_at_random_moments(seed: int, more: tuple[str, ...], tmp_path: Path) -> None:
-    chance = random.Random(seed)
     pushes = write_streams(tmp_path, 60, seed)
+    kill_ten_times(tmp_path, random.Random(seed), more)
+    check(tmp_path, pushes)
+
+
+@long
+def test_ten_kills_while_topics_are_read(tmp_path: Path) -> None:
+    """A real broker; the messages are those of the files."""
+    kafka = pytest.importorskip("confluent_kafka")
+    pushes = write_streams(tmp_path, 60, 5)
+    try:
+        with broker(tmp_path) as address:
+            producer = kafka.Producer({"bootstrap.servers": address})
+            for push in pushes:
+                for stream, table in push.items():
+                    for row in table.to_pylist():
+                        producer.produce(stream, value=json.dumps(row).encode())
+            assert producer.flush(60) == 0
+            kill_ten_times(tmp_path, random.Random(5), ("sides", "source", address))
+    except (NoJars, NoKafka) as reason:
+        pytest.skip(str(reason))
+    check(tmp_path, pushes)
+
+
+def kill_ten_times(folder: Path, chance: random.Random, more: tuple[str, ...]) -> None:
+    """Workers and drivers of a query are killed at random moments, until it is done."""
     kills = 0
     while True:
-        running = Running(tmp_path, "local[2,8]", *more)
+        running = Running(folder, "local[2,8]", *more)
         begun = running.committed
         if not running.wait_for(lambda b=begun, r=running: r.committed > b):  # type: ignore[misc]
             break
@@ -197,7 +223,6 @@ def test_ten_kills_at_random_moments(seed: int, more: tuple[str, ...], tmp_path:
             break
     print(f"{kills} kills")
     assert kills == 10
-    check(tmp_path, pushes)
 
 
 @long

@@ -35,12 +35,10 @@ class Split:
 class Ahead:
     """How far ahead of their arrival rows may be, in milliseconds by source."""
 
-    def __init__(self, most: Mapping[str, int], sources: Mapping[str, Source]) -> None:
+    def __init__(self, most: Mapping[str, int], event_times: Mapping[str, str | None]) -> None:
         self._most = most
         self._times = {
-            name: sources[name].event_time
-            for name in most
-            if name in sources and sources[name].event_time is not None
+            name: event_times[name] for name in most if event_times.get(name) is not None
         }
 
     @classmethod
@@ -51,12 +49,12 @@ class Ahead:
         if most is None:
             return None
         if not isinstance(most, Mapping):
-            return cls(dict.fromkeys(sources, most), sources)
+            most = dict.fromkeys(sources, most)
         for name in most:
             if name not in sources:
                 known = ", ".join(sources)
                 raise OptionError(f"max_ahead names {name!r}; the query reads: {known}")
-        return cls(most, sources)
+        return cls(most, {name: source.event_time for name, source in sources.items()})
 
     def split(self, batches: Mapping[str, Any], arrived: int) -> Split:
         """``batches`` as they go on; ``arrived`` is in milliseconds since 1970."""

@@ -2,20 +2,29 @@
 
 Every cell reads what its placement and its clock need of all rows, and keeps its own. So each of
 them knows the newest event times of the whole batch, and no rows are sent from one to another.
+
+Where the names of folders tell the values that rows are placed by (``x=17/part-0.parquet``), a cell
+reads its own files; of the others it looks at statistics, and reads event times where there are
+none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.cells.rejected import UNREADABLE
 from penstock.cells.router import Router
-from penstock.sources.ledger import Note
-from penstock.sources.portion import Portions
+from penstock.engine.push.ahead import Ahead
+from penstock.engine.push.dropped import NO_EVENT_TIME, Dropped
+from penstock.query.unreadable import CORRUPT
+from penstock.sources.ledger import Entry, Note
+from penstock.sources.portion import Brief, Portion
 from penstock.spark.data_source.lane import Lane
 
 
@@ -38,10 +47,21 @@ class Reading:
     rows: Mapping[str, pa.Table]
     note: Note
     unrouted: Mapping[str, int] = field(default_factory=dict)
-    """Rows that belong to no cell, by source; cell 0 tells them."""
-    timeless: Mapping[str, pa.Table] = field(default_factory=dict)
-    """Rows without an event time, where there are several cells: where they would go depends on
-    their values, so cell 0 tells them. One cell alone leaves that to its engine."""
+    """Rows that belong to no cell, by source, as far as this cell tells them."""
+    refused: Sequence[Dropped] = ()
+    """Rows that no engine gets, as far as this cell tells them: those that cannot be read, those
+    too far ahead and, where there are several cells, those without an event time, which a single
+    cell leaves to its engine."""
+
+
+class _CellPart(NamedTuple):
+    """A part of a portion as one cell sees it."""
+
+    portion: Portion
+    is_read: bool
+    """Whether some of its rows may be the cell's own; else only event times are read."""
+    is_told: bool
+    """Whether the cell tells which of its rows no cell gets."""
 
 
 class BatchReader:
@@ -54,32 +74,80 @@ class BatchReader:
 
     def read(
         self,
-        portions: Portions,
+        entry: Entry,
         before: Note,
         only: Collection[str] | None = None,
         again: bool = False,
     ) -> Reading:
-        """The rows of ``portions``, of the sources in ``only`` if given; ``before`` is the note of
-        the entry before, which the new note goes on from. ``again`` if they were read before."""
-        lane = self._lane
-        rows, own, counts, unrouted = {}, {}, {}, {}
-        timeless: dict[str, pa.Table] = {}
+        """The rows of ``entry``, of the sources in ``only`` if given; ``before`` is the note of the
+        entry before, which the new note goes on from. ``again`` if they were read before."""
+        lane, portions = self._lane, entry.portions
+        own: dict[str, int] = {}
+        rows, counts, unrouted = {}, {}, {}
+        refused: list[Dropped] = []
+        ahead = Ahead({} if lane.query.by_rows else entry.latest, lane.clocks)
         for name in lane.query.sources:
             if portions.get(name) is None or (only is not None and name not in only):
                 continue
-            table = lane.sources[name].read(portions[name], lane.columns[name], again)
-            counts[name] = _counted(lane, name, table)
-            newest = _newest(lane, name, table)
-            if newest is not None:
-                own[name] = newest
-            table = self._timed(name, table, timeless)
-            rows[name] = self._own(name, table)
-            if self._number == 0 and not again:
-                unrouted[name] = self._unrouted(name, table)
+            tables, counts[name], unrouted[name] = [], 0, 0
+            for part in self._parts(name, portions[name]):
+                brief = None if part.is_read else self._brief(name, part.portion, entry)
+                if brief is not None:
+                    counts[name] += brief.rows
+                    _note_newest(
+                        own, name, None if brief.newest is None else _nanoseconds(brief.newest)
+                    )
+                    continue
+                columns = lane.columns[name] if part.is_read else self._few(name)
+                table = lane.sources[name].read(part.portion, columns, again)
+                counts[name] += _counted(lane, name, table)
+                told: list[Dropped] = []
+                table = self._readable(name, table, told)
+                split = ahead.split({name: table}, arrived=0)
+                told += split.dropped
+                table = split.batches[name]
+                _note_newest(own, name, _newest(lane, name, table))
+                if part.is_read:
+                    table = self._timed(name, table, told)
+                    tables.append(self._own(name, table))
+                if part.is_told:
+                    refused += told
+                    unrouted[name] += 0 if again else self._unrouted(name, table)
+            if not tables:
+                schema = lane.sources[name].schema
+                tables = [pa.schema([schema.field(c) for c in lane.columns[name]]).empty_table()]
+            rows[name] = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
         cumulative = dict(before.newest)
         for name, newest in own.items():
-            cumulative[name] = max(newest, cumulative.get(name, newest))
-        return Reading(rows, Note(cumulative, own, counts, dict(lane.clocks)), unrouted, timeless)
+            _note_newest(cumulative, name, newest)
+        return Reading(rows, Note(cumulative, own, counts, dict(lane.clocks)), unrouted, refused)
+
+    def _parts(self, name: str, portion: Portion) -> Iterator[_CellPart]:
+        """What this cell has to do with each part of a portion."""
+        if self._lane.placement.cells == 1:
+            yield _CellPart(portion, True, True)
+            return
+        for part in self._lane.sources[name].parts(portion):
+            reached = self._router.reached(name, part.known) if part.known else None
+            teller = min(reached or {0})
+            is_own = reached is None or self._number in reached
+            yield _CellPart(part.portion, is_own or teller == self._number, teller == self._number)
+
+    def _brief(self, name: str, portion: Portion, entry: Entry) -> Brief | None:
+        """What files tell of rows that are not this cell's, if no row is too far ahead."""
+        column = self._lane.clocks.get(name)
+        if column is None or self._lane.query.by_rows:
+            return None
+        brief = self._lane.sources[name].brief(portion, column)
+        if brief is None or brief.newest is None or name not in entry.latest:
+            return brief
+        return None if _nanoseconds(brief.newest) > entry.latest[name] * 10**6 else brief
+
+    def _few(self, name: str) -> tuple[str, ...]:
+        """The columns that a cell needs of rows that are not its own: their event times, which
+        also tell how many there are."""
+        clock = self._lane.clocks.get(name)
+        return self._lane.columns[name][:1] if clock is None else (clock,)
 
     def in_ticks(self, note: Note) -> dict[str, int]:
         """The newest event times of ``note`` in ticks of the query."""
@@ -93,16 +161,34 @@ class BatchReader:
         columns = {c: whole.column(c).chunk(0) for c in whole.column_names}
         return int(np.count_nonzero(self._router.first_cells(name, columns, len(whole)) < 0))
 
-    def _timed(self, name: str, table: pa.Table, timeless: dict[str, pa.Table]) -> pa.Table:
+    def _readable(self, name: str, table: pa.Table, refused: list[Dropped]) -> pa.Table:
+        """The rows of ``table`` of which something was read, their event time included; the others
+        go to ``refused``, with their texts."""
+        if CORRUPT not in table.column_names:
+            return table
+        found = table.drop_columns(CORRUPT)
+        if name in self._lane.fixed:
+            return found  # Rows of NULLs, as Spark has them.
+        clock = None if self._lane.query.by_rows else self._lane.clocks.get(name)
+        needed = found.column_names if clock is None else [clock]
+        nothing = pc.is_valid(table.column(CORRUPT))
+        for column in needed:
+            nothing = pc.and_(nothing, pc.is_null(found.column(column)))
+        if pc.any(nothing).as_py():
+            refused.append(Dropped(name, UNREADABLE, table.filter(nothing)))
+            found = found.filter(pc.invert(nothing))
+        return found
+
+    def _timed(self, name: str, table: pa.Table, refused: list[Dropped]) -> pa.Table:
         """The rows of ``table`` that have an event time, if there are several cells; the others go
-        to ``timeless``."""
+        to ``refused``."""
         column = self._lane.clocks.get(name)
         if column is None or self._lane.placement.cells == 1 or self._lane.query.by_rows:
             return table
         if not table.column(column).null_count:
             return table
         timed = pc.is_valid(table.column(column))
-        timeless[name] = table.filter(pc.invert(timed))
+        refused.append(Dropped(name, NO_EVENT_TIME, table.filter(pc.invert(timed))))
         return table.filter(timed)
 
     def _own(self, name: str, table: pa.Table) -> pa.Table:
@@ -122,14 +208,22 @@ class BatchReader:
         return whole if chosen is None else whole.take(pa.array(np.sort(chosen)))
 
 
+def _note_newest(times: dict[str, int], name: str, newest: int | None) -> None:
+    """Let ``times`` have the newest event time of a source, in nanoseconds."""
+    if newest is not None:
+        times[name] = max(newest, times.get(name, newest))
+
+
 def _newest(lane: Lane, name: str, table: pa.Table) -> int | None:
     """The newest event time in nanoseconds."""
     column = lane.clocks.get(name)
     if column is None or lane.query.by_rows:
         return None
     newest = pc.max(table.column(column))
-    if not newest.is_valid:
-        return None
+    return _nanoseconds(newest) if newest.is_valid else None
+
+
+def _nanoseconds(newest: pa.Scalar) -> int:
     if pa.types.is_timestamp(newest.type):
         nanoseconds = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[newest.type.unit]
         return int(newest.value) * nanoseconds

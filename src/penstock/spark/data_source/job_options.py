@@ -32,6 +32,8 @@ def job_options(job: Job) -> dict[str, str]:
         "cells": "1" if job.cells == "auto" else str(job.cells),
         "plan": job.plan,
     }
+    if job.max_ahead != "default":
+        options["maxAhead"] = "off" if job.max_ahead == "off" else f"{job.max_ahead} MILLISECONDS"
     if job.idle is not None:
         options["idle"] = f"{job.idle} MILLISECONDS"
     for name in ("adapt", "feedback", "overload"):

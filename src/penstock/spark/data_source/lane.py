@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,8 @@ from penstock.spark.rows.envelope import report_column
 
 STATICS = "statics"
 """The name in the ledger of the portions of static relations."""
+WAITING = "waiting"
+"""The key, in what Spark is told of the newest offset, of rows that wait, by source."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ class Lane:
 
     dropped: str | None = None
     """The column in which dropped rows leave beside answers, as JSON; None: they are counted."""
+    ahead: Mapping[str, int] = field(default_factory=dict)
+    """Milliseconds that rows of each source may be ahead of the planning of their batch; sources
+    that are not in it have no bound."""
 
     @property
     def query(self) -> JoinGraph:

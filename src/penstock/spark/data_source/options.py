@@ -34,6 +34,7 @@ from penstock.spark.cells.trigger_budget import with_budget
 from penstock.spark.data_source.job_options import with_job
 from penstock.spark.data_source.lane import Lane
 from penstock.spark.data_source.source_options import FOR_ALL, REFUSED, Given, source_of
+from penstock.spark.rows.ahead import MOST_AHEAD
 from penstock.spark.rows.watermarks import warn_without_watermark
 
 _QUERY = (
@@ -160,7 +161,19 @@ def _placed(
         _cache_bytes(given.get("snapshotcache", _CACHE)),
         None if checkpoint is None else _durable_seconds(given, settings, made),
         given.get("dropped"),
+        {} if query.by_rows else _ahead(sources, moving),
     )
+
+
+def _ahead(sources: Mapping[str, Given], moving: list[str]) -> dict[str, int]:
+    """Milliseconds that rows of each stream may be ahead of their arrival."""
+    given = {name: sources[name].get("maxAhead") or MOST_AHEAD for name in moving}
+    found = {
+        name: milliseconds(f"{name}.maxAhead", text)
+        for name, text in given.items()
+        if text.strip().lower() != "off"
+    }
+    return {name: most for name, most in found.items() if most is not None}
 
 
 def _cache_bytes(text: str) -> int:

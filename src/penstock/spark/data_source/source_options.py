@@ -27,7 +27,14 @@ from penstock.sources.kafka_values import DECODERS
 from penstock.sources.portion import Admission, Source
 from penstock.sources.rate_source import RateSource
 
-FOR_ALL = ("eventTime", "watermark", "maxFilesPerTrigger", "maxBytesPerTrigger", "format")
+FOR_ALL = (
+    "eventTime",
+    "watermark",
+    "maxAhead",
+    "maxFilesPerTrigger",
+    "maxBytesPerTrigger",
+    "format",
+)
 _OF_FILES = (
     "path",
     "schema",
@@ -47,14 +54,16 @@ OF_KAFKA = (
     "schema",
     "avroSchema",
 )
-_OF_RATES = ("rowsPerSecond", "maxOffsetsPerTrigger")
-_OF_STREAMS = ("eventTime", "watermark", "format", "rate")
+OF_RATES = ("rowsPerSecond", "maxOffsetsPerTrigger")
+_OF_STREAMS = ("eventTime", "watermark", "maxAhead", "format", "rate")
 REFUSED = {
     "latestfirst": "rows must be taken in the order in which they came: the newest first would "
     "make all others late",
     "maxfileage": "a file is never too old here: each is taken once, whenever it appears",
     "cleansource": "files are the state of the query, so they must stay as long as its windows "
     "reach; remove those that are older",
+    "refresh": "static relations keep the rows of the first batch; penstock.spark.join reads them "
+    'again, and so does a job with lane = "dataframes"',
 }
 _CLIENT = "kafka."
 """What options for the client of Kafka begin with."""
@@ -92,7 +101,7 @@ def source_of(given: Given, is_stream: bool) -> Source:
     if name == "kafka":
         return _kafka_source(given, is_stream)
     if name == "rate":
-        _check(given, (*_OF_STREAMS, *_OF_RATES))
+        _check(given, (*_OF_STREAMS, *OF_RATES))
         limit = Admission(rows=given.number("maxOffsetsPerTrigger"))
         return RateSource(given.name, given.number("rowsPerSecond") or 1, limit)
     return _file_source(given)

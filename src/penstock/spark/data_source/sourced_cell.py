@@ -11,7 +11,8 @@ at the first, and gets it in the cheapest way that there is:
 
 All give the same engine as far as answers go, since an engine is a function of what it took in and
 in which batches: late decisions of a batch are made by the watermark before it, which is a function
-of the newest event times before it, which the notes of the ledger have. Nothing was laid out for a
+of the newest event times before it, which the notes of the ledger have, and which rows are too far
+ahead is a function of the entry. Nothing was laid out for a
 number of cells, a plan or a query, so all of these may change from one start to the next.
 """
 
@@ -27,7 +28,6 @@ import pyarrow as pa
 
 from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.overload.overload import Overload
-from penstock.engine.push.dropped import NO_EVENT_TIME, Dropped
 from penstock.errors import CheckpointError, InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Note, Position
 from penstock.spark.cells.cell import Cell
@@ -109,7 +109,7 @@ class SourcedCell:
         refused = self._obey(live)
         again = self._ledger.note(end) is not None
         opened = time.perf_counter()
-        reading = self._reader.read(entry.portions, before, again=again)
+        reading = self._reader.read(entry, before, again=again)
         ready = time.perf_counter()
         live.read_seconds += ready - opened
         live.read_rows += sum(map(len, reading.rows.values()))
@@ -127,8 +127,7 @@ class SourcedCell:
         overload = after["overload"] if "budget" in after["overload"] else {}
         settings = self._lane.settings
         late = told_once(settings, self._number, engine.drain_dropped())
-        if self._number == 0:
-            late += [Dropped(s, NO_EVENT_TIME, rows) for s, rows in reading.timeless.items()]
+        late += reading.refused
         dropped = side_rows(settings, late, values=self._lane.dropped is not None)
         ways, reasons = ways_between(counted, after)
         report = CellReport(
@@ -171,7 +170,7 @@ class SourcedCell:
     def everything(self, portions: Mapping[str, object]) -> pa.Table:
         """The answer to a bounded input: one push of all there is, and the end of time."""
         cell = Cell(self._lane.settings, self._lane.settings.engine())
-        reading = self._reader.read(portions, Note())
+        reading = self._reader.read(Entry(Position(), portions), Note())
         first = cell.push(BatchRows(self._reader.in_ticks(reading.note), reading.rows))
         return pa.concat_tables([first, cell.finish()])
 
@@ -185,7 +184,7 @@ class SourcedCell:
             position = entry.parent
             found = self._ledger.note(position)
         for at, entry in reversed(chain):
-            found = self._reader.read(entry.portions, found).note
+            found = self._reader.read(entry, found).note
             self._ledger.add_note(at, found)
         return found
 
@@ -218,7 +217,7 @@ class SourcedCell:
         """Take in the ``missed`` entries, the newest first in the list; answers are dropped."""
         before = self.note(live.position)
         for at, entry in reversed(missed):
-            reading = self._reader.read(entry.portions, before, again=True)
+            reading = self._reader.read(entry, before, again=True)
             self._push(live, reading, again=True)
             live.position, before = at, reading.note
 
@@ -258,7 +257,7 @@ class SourcedCell:
         else:
             live = self._new(self.note(needed[-1].entry.parent if needed else position))
             for each in reversed(needed):
-                again = self._reader.read(each.entry.portions, each.note, each.alive, again=True)
+                again = self._reader.read(each.entry, each.note, each.alive, again=True)
                 self._push(live, Reading(again.rows, each.note), again=True)
             live.position = position
         return live
@@ -268,7 +267,7 @@ class SourcedCell:
         settings = self._lane.settings
         live = LiveCell(Position(), Cell(settings, settings.engine()))
         fixed = self._ledger.value(STATICS) if self._lane.fixed else {}
-        rows = self._reader.read(fixed or {}, Note()).rows
+        rows = self._reader.read(Entry(Position(), fixed or {}), Note()).rows
         if rows or before.newest:
             live.cell.push(BatchRows(self._reader.in_ticks(before), rows))
         return live

@@ -7,7 +7,8 @@ hears of it, so when Spark has the offset in its log, all that the batch needs i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +23,9 @@ from pyspark.sql.streaming.datasource import (
 
 from penstock.errors import InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Position
-from penstock.sources.portion import UNLIMITED, Progress
+from penstock.sources.portion import UNLIMITED, Portions, Progress
 from penstock.spark.data_source.cell_snapshots import durable_snapshots
-from penstock.spark.data_source.lane import STATICS, Lane
+from penstock.spark.data_source.lane import STATICS, WAITING, Lane
 from penstock.spark.data_source.plain_errors import plain_errors
 from penstock.spark.data_source.sourced_cell import SourcedCell
 from penstock.spark.private_spark import batch_number
@@ -57,9 +58,12 @@ class CellPartition(InputPartition):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the answer of ``lane`` as a stream."""
 
-    def __init__(self, lane: Lane, schema: pa.Schema) -> None:
+    def __init__(
+        self, lane: Lane, schema: pa.Schema, clock: Callable[[], float] = time.time
+    ) -> None:
         self._lane = lane
         self._schema = schema
+        self._clock = clock
         self._progress: dict[str, Progress] | None = None
         """What was taken of each source up to ``_tip``."""
         self._tip = Position()
@@ -67,6 +71,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Whether the ledger is known to have nothing behind ``_tip``."""
         self._available: dict[str, Any] = {}
         """What batches are held to, by source; empty if they are not."""
+        self._waiting: dict[str, int] = {}
+        """Rows that each source had behind the last batch that was planned, if it counts them."""
 
     @property
     def _ledger(self) -> Ledger:
@@ -107,15 +113,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name in self._lane.moving:
             source = self._lane.sources[name]
             admission = UNLIMITED if everything else source.admission
-            within = self._available.get(name)
-            portion = source.next_portion(progress[name], admission, within)
+            there = self._available[name] if name in self._available else source.available()
+            portion = source.next_portion(progress[name], admission, there)
             if portion is not None:
                 portions[name] = portion
+            waiting = source.waiting(progress[name], portion, there)
+            if waiting is not None:
+                self._waiting[name] = waiting
         if not portions:
             return position
         if position.number == 0:
             self._note_statics()
-        return self._ledger.add(Entry(position, portions))
+        return self._ledger.add(Entry(position, portions, self._latest(portions)))
+
+    def _latest(self, portions: Portions) -> dict[str, int]:
+        """The latest event time of rows that arrive now, by source, in milliseconds since 1970."""
+        now = int(1000 * self._clock())
+        return {name: now + most for name, most in self._lane.ahead.items() if name in portions}
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """What is left for later batches: rows by source, for the progress of the query."""
+        return {WAITING: dict(self._waiting)} if self._waiting else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[CellPartition]:
         first, last = Position.of_json(start), Position.of_json(end)

@@ -2,28 +2,60 @@
 
 Reading them itself (``lane = "source"``) is cheaper in every way, but not every source can be read
 so: Kafka topics, and files of the formats that :mod:`penstock.sources` has, as they are. A job that
-names no lane leaves reading to Spark: in the other lane no row is set aside for being far ahead,
-a value of JSON or CSV that does not fit its column is an error, where Spark makes it NULL, and
-credentials for files elsewhere may be known to Spark alone. A checkpoint that was begun in one lane
-goes on in it.
+names no lane takes it where nothing else would be different. Spark reads
+
+- texts whose values it reads by rules of its own: CSV files, Avro, JSON with types that are rare in
+  it or without a schema, and JSON in a session whose zone is not UTC, as times may lack theirs;
+- files that are elsewhere, since credentials may be known to Spark alone;
+- Kafka where its client for Python is not installed, or does not know an option;
+- everything on a server of Spark Connect, which may see other files;
+- everything on a cluster, where rows for many cells are better spread by a shuffle than read by
+  each of them.
+
+A checkpoint that was begun in one lane goes on in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+import importlib.util
+from collections.abc import Callable, Set
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from penstock.errors import CheckpointError, OptionError
-from penstock.job.job import Job, local_path
+import pyarrow as pa
+from pyspark.sql import is_remote
+
+from penstock.errors import CheckpointError, OptionError, PenstockError
+from penstock.job.job import Job, Source, local_path
+from penstock.query.column_list import read_columns
 from penstock.sources.file_format import FORMATS
+from penstock.sources.kafka_client import native_options
 from penstock.spark.data_source.job_options import job_options
-from penstock.spark.data_source.source_options import OF_KAFKA
+from penstock.spark.data_source.source_options import OF_KAFKA, OF_RATES
 from penstock.spark.jobs.side_sinks import DROPPED
 
 SOURCE: Literal["source"] = "source"
 FRAMES: Literal["dataframes"] = "dataframes"
 _KAFKA = "kafka"
+_RATE = "rate"
+_JSON = "json"
+_BINARY = ("parquet", "arrow", "feather")
+"""Formats whose values are the same whoever reads them."""
+_PLAIN = (
+    pa.types.is_string,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_boolean,
+    pa.types.is_timestamp,
+    pa.types.is_date,
+    pa.types.is_decimal,
+)
+"""Types that JSON has, or texts in it."""
+_ZONE = "spark.sql.session.timeZone"
+_UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
+_MASTER = "spark.master"
+Setting: TypeAlias = Callable[[str], str | None]
+"""The value of a setting of Spark, None if it has none."""
 _OPTIONS: Set[str] = frozenset(
     name.lower()
     for name in (
@@ -50,8 +82,11 @@ class ChosenLane:
         return f"lane {self.name}: {who}, since {self.why}"
 
 
-def choose_lane(job: Job) -> ChosenLane:
-    """The lane of ``job``; an error in one line if it asks for one that it cannot have."""
+def choose_lane(job: Job, setting: Setting | None = None) -> ChosenLane:
+    """The lane of ``job``; an error in one line if it asks for one that it cannot have.
+
+    ``setting`` tells the settings of the session; where there is none yet, those of the job.
+    """
     begun = _begun_in(job.checkpoint)
     where = str(job.file or job.name)
     if begun is not None and job.lane not in (begun, None):
@@ -70,7 +105,11 @@ def choose_lane(job: Job) -> ChosenLane:
         return ChosenLane(job.lane, "the job says so")
     if begun is not None:
         return ChosenLane(begun, "its checkpoint was begun so")
-    return ChosenLane(FRAMES, "the job asks for no other lane")
+    difference = obstacle or _difference(job, setting or job.spark.get)
+    if difference is not None:
+        return ChosenLane(FRAMES, difference)
+    kinds = dict.fromkeys(source.format for source in job.sources.values())
+    return ChosenLane(SOURCE, f"they are {' and '.join(kinds)}, which it reads as Spark does")
 
 
 def lane_options(job: Job, cells: int, cores: int) -> dict[str, str]:
@@ -84,23 +123,23 @@ def lane_options(job: Job, cells: int, cores: int) -> dict[str, str]:
 
 def _obstacle(job: Job) -> str | None:
     """Why Penstock cannot read the sources of ``job`` itself, if it cannot."""
-    if job.max_ahead not in ("default", "off"):
-        return "rows too far ahead of their arrival are set aside only in the other lane"
     if job.overload == "defer":
         return "probes that are put off are kept with windows, in the other lane"
     for name, source in job.sources.items():
-        if source.format not in (*FORMATS, _KAFKA):
+        if source.format not in (*FORMATS, _KAFKA, _RATE):
             return f"{name} has the format {source.format}"
         if source.refresh is not None:
             return f"{name} is refreshed, which is done in the other lane"
         if source.event_time_format is not None:
             return f"{name} has event times that are texts, which Spark reads"
         is_kafka = source.format == _KAFKA
+        if source.static and source.format not in FORMATS:
+            return f"{name} is static and of the format {source.format}"
         if source.select or (source.decode is not None and not is_kafka):
             return f"{name} has {'select' if source.select else 'decode'}, which is Spark's to do"
         known: Set[str]
-        if is_kafka:
-            known = {each.lower() for each in OF_KAFKA}
+        if is_kafka or source.format == _RATE:
+            known = {each.lower() for each in (OF_KAFKA if is_kafka else OF_RATES)}
         else:
             known = _OPTIONS | {each.lower() for each in FORMATS[source.format].options}
         ours = (key for key in source.options if not (is_kafka and key.startswith("kafka.")))
@@ -108,6 +147,60 @@ def _obstacle(job: Job) -> str | None:
         if other is not None:
             return f"{name} has the option {other}, which is Spark's"
     return None
+
+
+def _difference(job: Job, setting: Setting) -> str | None:
+    """What might come out otherwise if Penstock read the sources, if anything."""
+    for name, source in job.sources.items():
+        if source.format == _KAFKA:
+            problem = _unlike_in_kafka(source)
+            if problem is not None:
+                return f"{name} is Kafka, and {problem}"
+        elif source.path is None or local_path(source.path) is None:
+            return f"{name} is not on this machine"
+        elif source.format not in (*_BINARY, _JSON):
+            return f"{name} has the format {source.format}, whose values Spark reads by own rules"
+        if _JSON in (source.format, source.decode):
+            problem = _unlike_in_json(source.schema, setting)
+            if problem is not None:
+                return f"{name} is JSON, and {problem}"
+    if local_path(job.checkpoint) is None:
+        return "the checkpoint is not on this machine"
+    if is_remote():
+        return "a server of Spark Connect may see other files than this machine"
+    master = setting(_MASTER) or "local"
+    if not master.startswith("local"):
+        return f"there is a cluster, {master}"
+    return None
+
+
+def _unlike_in_kafka(source: Source) -> str | None:
+    """Why Spark's connector might read topics otherwise, or alone."""
+    if importlib.util.find_spec("confluent_kafka") is None:
+        return 'its client is not installed: pip install "penstock[kafka]"'
+    if source.decode not in (None, _JSON):
+        return f"its values are {source.decode}"
+    options = {k.removeprefix("kafka."): v for k, v in source.options.items() if "kafka." in k[:6]}
+    try:
+        native_options(options)
+    except OptionError as problem:
+        return str(problem)
+    return None
+
+
+def _unlike_in_json(schema: str | None, setting: Setting) -> str | None:
+    """Why Spark might read JSON otherwise."""
+    if schema is None:
+        return "no schema is given"
+    zone = setting(_ZONE) or _UTC[0]
+    if zone not in _UTC:
+        return f"times may be of the zone {zone}"
+    try:
+        columns = read_columns(schema)
+    except PenstockError:
+        return "its schema is for Spark to read"
+    odd = next((each for each in columns if not any(is_(each.type) for is_ in _PLAIN)), None)
+    return None if odd is None else f"{odd.name} is of the type {odd.type}"
 
 
 def _begun_in(checkpoint: str) -> Literal["source", "dataframes"] | None:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError
 from penstock.job.job import Job
+from penstock.spark.jobs.job_lane import SOURCE, choose_lane
 from penstock.spark.jobs.spark_mistake import blamed_on
 from penstock.spark.private_spark import jars_folder
 from penstock.spark.session import PROVIDER, session
@@ -47,7 +48,7 @@ def job_session(job: Job, log_level: str = "ERROR") -> SparkSession:
 def needed_packages(job: Job) -> list[str]:
     """Maven names of what Spark lacks for the formats of ``job``."""
     formats = {job.sink.format}
-    if job.lane != "source":
+    if choose_lane(job).name != SOURCE:
         formats |= {source.format for source in job.sources.values()}
     places = [job.spark.get(PACKAGES, ""), job.spark.get("spark.jars", "")]
     named = any(CONNECTOR in each for each in (*places, os.environ.get(ARGUMENTS, "")))

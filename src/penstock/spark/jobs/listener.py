@@ -23,7 +23,7 @@ from pyspark.sql.streaming.listener import (
 from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.push.dropped import LATE
 from penstock.spark.cells.cell_report import CellReport, cell_reports
-from penstock.spark.jobs.backlog import backlog
+from penstock.spark.jobs.backlog import backlog, told_backlog
 from penstock.telemetry.events import Batch, CellBatch, PlanDecision
 from penstock.telemetry.operator_batch import in_all_cells
 
@@ -92,6 +92,8 @@ def batch_event(progress: StreamingQueryProgress, sources: Sequence[str]) -> Bat
             newest[source] = max(at, newest.get(source, at))
     offsets = [backlog(each.endOffset, each.latestOffset) for each in progress.sources]
     waiting = {n: rows for n, rows in zip(sources, offsets, strict=False) if rows is not None}
+    for each in progress.sources:
+        waiting = told_backlog(each.latestOffset) or waiting
     silent: dict[str, float] = {}
     refreshed: dict[str, int] = {}
     for report in reports:

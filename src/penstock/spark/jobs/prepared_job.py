@@ -14,14 +14,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.cells.placement import Placement
-from penstock.cells.rejected import CORRUPT
 from penstock.engine.engine import Engine
 from penstock.errors import OptionError, PenstockError
 from penstock.job.job import Job
 from penstock.planning.limits import Limits
 from penstock.query.join_graph import JoinGraph
 from penstock.query.parse import parse
+from penstock.query.unreadable import CORRUPT
 from penstock.spark.cells.trigger_budget import interval_of, with_trigger_budget
+from penstock.spark.data_source.amplification import read_by_cells
 from penstock.spark.data_source.options import lane_of
 from penstock.spark.data_source.source import answers
 from penstock.spark.jobs.job_lane import SOURCE, ChosenLane, choose_lane, lane_options
@@ -55,6 +56,8 @@ class PreparedJob:
     spark: SparkSession
     warnings: tuple[str, ...] = ()
     """What works and is probably not what the user wants."""
+    reads: tuple[str, ...] = ()
+    """What each cell reads, in lines, if there are several and Penstock reads the sources."""
 
     @property
     def is_source(self) -> bool:
@@ -99,7 +102,7 @@ class PreparedJob:
 
 def prepare(job: Job, spark: SparkSession) -> PreparedJob:
     """Open the sources of ``job``, and check everything that can be checked before it runs."""
-    lane = choose_lane(job)
+    lane = choose_lane(job, lambda name: spark.conf.get(name, None))
     if lane.name == SOURCE:
         return _prepare_source(job, spark, lane)
     file = str(job.file or job.name)
@@ -156,7 +159,17 @@ def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> Prepared
         plan = str(Engine(made.query, plan=job.plan, **engine_options(job)).plan)
     warned += _what_waits(job, made.query)
     return PreparedJob(
-        job, made.query, {}, made.placement, plan, cells, options, lane, spark, tuple(warned)
+        job,
+        made.query,
+        {},
+        made.placement,
+        plan,
+        cells,
+        options,
+        lane,
+        spark,
+        tuple(warned),
+        tuple(read_by_cells(made)),
     )
 
 

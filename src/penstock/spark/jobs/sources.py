@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType
 
-from penstock.cells.rejected import CORRUPT
 from penstock.errors import InputError
 from penstock.job.job import Source
 from penstock.job.mistake import did_you_mean
 from penstock.job.spark_options import FILE_FORMATS, READABLE
 from penstock.query.time_format import ISO
+from penstock.query.unreadable import CORRUPT
 from penstock.spark.jobs.spark_mistake import SPARK_ERRORS, blamed_on, condition_of, one_line
 
 _NO_SUCH_FORMAT = "DATA_SOURCE_NOT_FOUND"

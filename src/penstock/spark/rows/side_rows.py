@@ -21,6 +21,7 @@ import pyarrow as pa
 from penstock.cells.rejected import texts_of
 from penstock.cells.router import Router
 from penstock.engine.push.dropped import LATE, Dropped
+from penstock.query.unreadable import CORRUPT
 from penstock.spark.cells.cell import CellSettings
 
 COLUMNS = "source STRING, reason STRING, event_time TIMESTAMP, watermark TIMESTAMP, value STRING"
@@ -91,9 +92,17 @@ def side_rows(settings: CellSettings, dropped: Iterable[Dropped], values: bool) 
         watermark = None if each.watermark is None else each.watermark * 1000 // ticks
         found += [
             SideRow(each.source, each.reason, time, watermark, text)
-            for time, text in zip(times, texts_of(each.rows), strict=True)
+            for time, text in zip(times, _texts(each.rows), strict=True)
         ]
     return found
+
+
+def _texts(rows: pa.Table) -> list[str]:
+    """Each row as it came, if that text could not be read, else as JSON."""
+    if CORRUPT not in rows.column_names:
+        return texts_of(rows)
+    came = rows.column(CORRUPT).to_pylist()
+    return [text or written for text, written in zip(came, texts_of(rows), strict=True)]
 
 
 def _microseconds(times: pa.ChunkedArray) -> list[int | None]:
