@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.kernels.index import insert
+from penstock.kernels.index import insert, seed_of
 from penstock.kernels.kernel import kernel
 from penstock.kernels.pairs import mixed
 from penstock.kernels.pointer import int64s, uint32s
@@ -55,7 +55,7 @@ def append(code: Int64s, start: int, tail: int, count: int, sources: Int64s, key
             else:
                 for i in range(count):
                     value = values[np.uint64(ids[np.uint64(i)] & key_mask)]
-                    known = keys[np.uint64(i)] if key else np.int64(0)
+                    known = keys[np.uint64(i)] if key else seed_of(shift)
                     keys[np.uint64(i)] = mixed(known, value)
         if not insert(heads, entries, shift, mask, tail, start, keys[:count]):
             wide |= 1 << index

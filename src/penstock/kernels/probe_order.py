@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.kernels.index import seed_of
 from penstock.kernels.kernel import kernel
 from penstock.kernels.lifespan import BEGINNING, FOREVER
 from penstock.kernels.pairs import mixed
@@ -82,7 +83,7 @@ def _gather_keys(
         for i in range(count):
             keys[np.uint64(i)] = column[np.uint64(rows[np.uint64(i)] & mask)]
         return
-    keys[:count] = 0
+    keys[:count] = seed_of(code[base + SHIFT])
     for each in range(columns):
         at = first + KEY * each
         mask = code[at + 1]

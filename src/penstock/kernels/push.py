@@ -21,6 +21,7 @@ either. So (``CHOSEN``) only those that were met probe what was made of the wind
 back when room runs out: before an item changes anything it makes sure that there is room for it. If
 not, the call ends and says what is lacking (:data:`LACKING`), and the next one goes on from there;
 ``progress`` has the item, the stage or input, and the row to go on with. It ends as well
+(:data:`PAUSED`) now and then, so that the caller can look whether it is to go on at all, and
 (:data:`ORDER_STOPS`) when a probe order has come to a predicate that Python tests, or that cannot
 be computed; ``rest`` says where that is.
 """
@@ -33,9 +34,11 @@ from numpy.typing import NDArray
 from penstock.kernels.asleep import sort_out, wake
 from penstock.kernels.composites import append
 from penstock.kernels.cycles import cycles
+from penstock.kernels.index import seed_of
 from penstock.kernels.kernel import kernel
 from penstock.kernels.pairs import mixed
 from penstock.kernels.pointer import bytes_at, int64s, uint32s
+from penstock.kernels.probe import ENOUGH
 from penstock.kernels.probe_order import BOUND, FAILED, LOW, NARROW, NEWEST, NOW, REST_STEP
 from penstock.kernels.probe_order import run as run_order
 
@@ -46,9 +49,9 @@ RING = 6
 """Of a ring: the first row that probes see, tail, head, the first row of this push, how many rows
 can be put in, and the mask."""
 GUARDED, JOINED = range(2)
-DONE, RING_LACKS, WORK_LACKS, RESULTS_LACK, ORDER_STOPS = range(5)
-ITEM, STAGE, ROW, LACKING, RESULTS, ANSWERED = range(6)
-PROGRESS = 6
+DONE, RING_LACKS, WORK_LACKS, RESULTS_LACK, ORDER_STOPS, PAUSED = range(6)
+ITEM, STAGE, ROW, LACKING, RESULTS, ANSWERED, SPENT = range(7)
+PROGRESS = 7
 """Places in ``progress``, and how many there are."""
 
 KIND, LAP = range(2)
@@ -67,6 +70,8 @@ MOST = 1 << 15
 PARTIAL = 1 << 17
 FEWEST = 64
 """Rows that go through an order at a time, and partial results that they should make, at most."""
+PAUSE = 1 << 20
+"""Partial results after which a call ends for a moment: they take some milliseconds."""
 SCRATCH = 1 << 12
 """Rows of news that are looked at at a time. So many bytes of ``met`` come before those that one of
 the guards fills for all new rows of its opposite input: it ``CHOOSES`` who probes."""
@@ -77,9 +82,11 @@ _TESTED = 1 << 10
 
 @kernel
 def _keys_of(
-    code: Int64s, at: int, mask: int, first: int, count: int, keys: NDArray[np.int64]
+    code: Int64s, at: int, shift: int, mask: int, first: int, count: int, keys: NDArray[np.int64]
 ) -> Int64s:
     """The keys of the rows from ``first`` on: one column, or the hash of several.
+
+    ``shift`` is that of the index that they are looked for in.
 
     ``code[at]`` is their number. Each has its address, its mask, and the address of the ids by
     which it is read, 0 if by the rows themselves. One column of a window is read where it lies,
@@ -101,7 +108,7 @@ def _keys_of(
                 row = int64s(ids, mask + 1)[np.uint64(row & mask)]
             value = values[np.uint64(row & own_mask)]
             if columns > 1:
-                value = mixed(keys[np.uint64(i)] if column else np.int64(0), value)
+                value = mixed(keys[np.uint64(i)] if column else seed_of(shift), value)
             keys[np.uint64(i)] = value
     return keys[:count]
 
@@ -184,12 +191,14 @@ def _wake(
             count = min(stop - progress[ROW], min(room, SCRATCH))
             space = SCRATCH + progress[ROW] - first if code[at + CHOOSES] else np.int64(0)
             their_mask = rings[opposite, MASK]
+            shift = code[index + INDEX_SHIFT]
+            theirs = code[at + THEIR_KEYS]
             woken = wake(
-                _keys_of(code, code[at + THEIR_KEYS], their_mask, progress[ROW], count, keys),
+                _keys_of(code, theirs, shift, their_mask, progress[ROW], count, keys),
                 uint32s(code[index + INDEX_HEADS], mask + 1),
                 int64s(code[index + INDEX_ENTRIES], mask + 1),
                 narrow[code[index + INDEX_NARROW]] != 0,
-                code[index + INDEX_SHIFT],
+                shift,
                 mask,
                 rings[window, RING_LOW],
                 rings[window, HEAD] - 1,
@@ -243,13 +252,14 @@ def _test(
         else:
             for i in range(count):
                 found[1, np.uint64(i)] = first + i
+            shift = code[index + INDEX_SHIFT]
             awake = sort_out(
                 found[1, :count],
-                _keys_of(code, code[at + OWN_KEYS], 0, first, count, keys),
+                _keys_of(code, code[at + OWN_KEYS], shift, 0, first, count, keys),
                 uint32s(code[index + INDEX_HEADS], mask + 1),
                 int64s(code[index + INDEX_ENTRIES], mask + 1),
                 narrow[code[index + INDEX_NARROW]] != 0,
-                code[index + INDEX_SHIFT],
+                shift,
                 mask,
                 rings[opposite, RING_LOW],
                 rings[opposite, HEAD] - 1,
@@ -338,7 +348,8 @@ def _join(
         number = code[order + GROWTH]
         while progress[ROW] < rings[ring, HEAD] and _ready(code, order, rings, narrow, now):
             first = progress[ROW]
-            size = max(FEWEST, min(MOST, int(PARTIAL / growth[number])))
+            fewest = FEWEST if growth[number] * FEWEST < ENOUGH else 1
+            size = max(fewest, min(MOST, int(PARTIAL / growth[number])))
             count = min(rings[ring, HEAD] - first, size)
             if count >= keys.shape[0]:
                 progress[LACKING] = count + 1
@@ -368,6 +379,10 @@ def _join(
                 tally[: 2 * steps],
                 rest,
             )
+            if FAILED - made > ENOUGH and count > 1:  # Room for so many is not even asked for.
+                growth[number] = max(2 * growth[number], (FAILED - made) / count)
+                progress[SPENT] += ENOUGH
+                continue
             if made < 0:
                 progress[LACKING] = FAILED - made
                 return WORK_LACKS if made < FAILED else ORDER_STOPS
@@ -392,15 +407,20 @@ def _join(
                     results[column, there : there + made] = work[side, code[slots + column], :made]
                 progress[RESULTS] = there + made
             counts[code[at + MADE]] += made
-            most = np.int64(count)
+            most = spent = np.int64(count)
             step_at = order + PARTS + columns
             for step in range(steps):
                 place = code[step_at + STEP * step + STEP_COUNTS]
                 counts[place] += tally[2 * step] if step else count
                 counts[place + 1] += tally[2 * step + 1]
                 most = max(most, tally[2 * step], tally[2 * step + 1])
+                spent += tally[2 * step + 1]
             growth[number] = 0.5 * growth[number] + 0.5 * most / count
             progress[ROW] += count
+            progress[SPENT] += spent
+            if progress[SPENT] > PAUSE:
+                progress[SPENT] = 0
+                return PAUSED
         progress[STAGE] += 1
         progress[ROW] = 0
     return DONE

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.kernels.index import insert
+from penstock.kernels.index import insert, seed_of
 from penstock.kernels.kernel import inlined, kernel
 from penstock.kernels.lifespan import FOREVER, death_after
 from penstock.kernels.pairs import mixed
@@ -89,7 +89,7 @@ def append(
             values = int64s(sources[code[at]], count)
         else:
             values = hashes[:count]
-            values[:] = 0
+            values[:] = seed_of(shift)
             for key in range(keys):
                 column = int64s(sources[code[at + key]], count)
                 for i in range(count):

@@ -16,6 +16,7 @@ from penstock.engine.control import controller
 from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.control.step_watch import StepWatch
 from penstock.engine.join.stopwatch import Stopwatch
+from penstock.engine.state.hash_factor import shift_for
 from penstock.kernels import agreement
 
 NAMES = ("A", "B", "C")
@@ -299,5 +300,6 @@ def test_agreeing_pairs_are_counted(domain: int) -> None:
     one, two = chance.integers(-domain, domain, 300), chance.integers(-domain, domain, 200)
     two[:50] = one[:50]
     keys, counts = np.empty(1024, np.int64), np.zeros(1024, np.int64)
-    agreement.tally(one, keys, counts, 54)
-    assert agreement.agreeing(two, keys, counts, 54) == (one[:, None] == two[None, :]).sum()
+    shift = shift_for(1024)
+    agreement.tally(one, keys, counts, shift)
+    assert agreement.agreeing(two, keys, counts, shift) == (one[:, None] == two[None, :]).sum()

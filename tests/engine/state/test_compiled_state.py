@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from penstock.engine.state.hash_factor import SEED
 from penstock.engine.state.probing import probe_keys
 from penstock.engine.state.rows import Rows
 from penstock.kernels import composites as kernel
@@ -39,7 +40,10 @@ def test_composites_are_stored_and_found_by_each_index(count: int) -> None:
         assert rows.take(column, np.arange(30, 30 + count)).tolist() == each.tolist()
     first = keys[0][ids[0] & 15]
     second = np.array(
-        [mixed(mixed(0, int(a)), int(b)) for a, b in zip(first, keys[1][ids[1] & 31], strict=True)]
+        [
+            mixed(mixed(SEED, int(a)), int(b))
+            for a, b in zip(first, keys[1][ids[1] & 31], strict=True)
+        ]
     )
     for index, values, narrow in ((one, first, True), (both, second, wide >> 1 == 0)):
         index.narrow, index.stop = narrow, rows.head

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.state.composite_state import key_values
+from penstock.engine.state.hash_factor import shift_for
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.kernels import agreement
 from penstock.values.wiring import KeyColumn
@@ -45,7 +46,7 @@ class _Counted:
         if self._table is None:
             bits = max(1, (2 * len(self.values) - 1).bit_length())
             keys, counts = np.empty(1 << bits, np.int64), np.zeros(1 << bits, np.int64)
-            self._table = keys, counts, 64 - bits
+            self._table = keys, counts, shift_for(1 << bits)
             agreement.tally(self.values, *self._table)
         return agreement.agreeing(other.values, *self._table) / pairs if pairs else 0.0
 

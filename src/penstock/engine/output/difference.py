@@ -15,6 +15,7 @@ matters is gone. NULL equals nothing: an *s* with a NULL is not stored, an *r* w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from penstock.engine.recovery.verify import check_columns
 from penstock.engine.state.clock import Clock
 from penstock.engine.state.composite_state import renumber
 from penstock.engine.state.composites import Composites, SavedRows, concatenate, none_of
+from penstock.engine.state.hash_factor import SEED
 from penstock.engine.state.probing import probe_all
 from penstock.engine.state.rows import BIRTH, DEATH, Rows
 from penstock.engine.tree.join_tree import JoinTree
@@ -301,7 +303,8 @@ class Difference:
         ]
         if alias in self._held.ids:
             self._behind.append((None, alias, mapping, first))
-        self._catch_up()
+        with suppress(MemoryError):
+            self._catch_up()
 
     def _catch_up(self) -> None:
         """Let everything follow that could not."""
@@ -333,7 +336,7 @@ class Difference:
 
 def _hash(values: list[Int64s]) -> Int64s:
     count = len(values[0])
-    hashes = np.zeros(count, np.int64)
+    hashes = np.full(count, SEED)
     everyone = np.arange(count, dtype=np.int64)
     for each in values:
         pairs.mix_into(hashes, each, -1, everyone)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.state.compiled_state import CompiledState
 from penstock.engine.state.composites import Composites
+from penstock.engine.state.hash_factor import SEED
 from penstock.engine.state.incomplete import Incomplete
 from penstock.engine.state.indexed_rows import IndexedRows
 from penstock.engine.state.leaf_window import LeafWindow, Lull, date
@@ -226,7 +227,7 @@ def key_values(
                 return column[slot : slot + len(rows)]
         values: Int64s = ring.take(column, own.mask, rows)
         return values
-    hashes = np.zeros(len(ids[keys[0].stream]), np.int64)
+    hashes = np.full(len(ids[keys[0].stream]), SEED)
     for key in keys:
         leaf = leaves[key.stream]
         column = leaf.rows.columns[leaf.key_column(key.position)]

@@ -33,6 +33,9 @@ def random_factor() -> int:
 
 _FACTOR = random_factor()
 
+SEED = _FACTOR
+"""What the hash of several columns begins with: :func:`penstock.kernels.index.seed_of`."""
+
 
 def shift_for(capacity: int) -> int:
     """The word by which an index of ``capacity`` (a power of two) buckets hashes."""

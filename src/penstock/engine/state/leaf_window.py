@@ -12,6 +12,7 @@ On the arrival line, birth is the tuple's place. When tuples die is the rule of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from penstock.engine.recovery.verify import check_columns
 from penstock.engine.state.arrival import Arrival, SourceRows
 from penstock.engine.state.asleep import Asleep
 from penstock.engine.state.composites import Composites
+from penstock.engine.state.hash_factor import SEED
 from penstock.engine.state.indexed_rows import IndexedRows
 from penstock.engine.state.lifespan import lifespan_of
 from penstock.engine.state.payload import Payload
@@ -425,7 +427,8 @@ class LeafWindow(IndexedRows):
             if rows.is_worth_packing(alive):
                 renumbered = self._pack(alive, first, stop)
         self.payload.drop_before(rows.tail)
-        rows.fit()
+        with suppress(MemoryError):  # Others have to hear of new numbers, whatever happens here.
+            rows.fit()
         return renumbered
 
     def _pack(self, alive: Int64s, first: int, stop: int) -> tuple[Int64s, int]:
@@ -446,7 +449,7 @@ def _key_of(
     first = columns[keys[0].position]
     if len(keys) == 1:
         return first
-    hashes = np.zeros(len(first), np.int64)
+    hashes = np.full(len(first), SEED)
     everyone = np.arange(len(hashes), dtype=np.int64)
     for key in keys:
         pairs.mix_into(hashes, columns[key.position], -1, everyone)
