@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from case_deliveries import spark_lateness, spark_oracle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
 
 import penstock.spark
 from penstock.errors import PenstockError
@@ -122,13 +123,16 @@ class SparkCase:
 
     def run(self, cells: int, **options: Any) -> None:
         """Run the query on what is written and not yet read; results are added to the sink."""
-        query = (
+        self.start(cells, **options).awaitTermination()
+
+    def start(self, cells: int, **options: Any) -> StreamingQuery:
+        """The query, which has begun to do so."""
+        return (
             self.join(cells, **options)
             .writeStream.option("checkpointLocation", str(self.folder / "checkpoint"))
             .trigger(availableNow=True)
             .start(str(self.folder / "results"), format="parquet")
         )
-        query.awaitTermination()
 
     def results(self) -> pa.Table:
         _, schema = answer_schema(self.graph.schema)

@@ -55,6 +55,32 @@ def test_what_kernels_would_follow_is_refused(names: pa.Array) -> None:
     assert engine.push({"B": fine}).num_rows == 2
 
 
+def of_other_type(indices: list[int]) -> pa.Table:
+    """Numbers by indices into a dictionary, where the query was declared for plain ones."""
+    found = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), [1, 2], safe=False)
+    return pa.Table.from_arrays([found, pa.array(["a"] * len(indices))], names=["ts", "name"])
+
+
+def test_what_conversions_would_follow_is_refused() -> None:
+    """The second time, batches are converted before anything else is done with them."""
+    engine = penstock.Engine(QUERY)
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"'ts' of B .* out of bounds"):
+            engine.push({"B": of_other_type([0, 1 << 30])})
+        with pytest.raises(InputError, match=r"'ts' of B .* out of bounds"):
+            next(engine.push_in_pieces({"B": of_other_type([0, 1 << 30])}))
+        engine.push({"B": of_other_type([0, 1])})
+
+
+def test_a_damaged_batch_with_a_row_far_ahead_is_refused() -> None:
+    engine = penstock.Engine(QUERY, max_ahead="1 DAY")
+    hostile = pa.Table.from_arrays(
+        [pa.array([1, 1 << 60]), text_array([0, 1 << 30, 2], b"ab")], names=["ts", "name"]
+    )
+    with pytest.raises(InputError, match="the batch of B is damaged"):
+        engine.push({"B": hostile})
+
+
 def test_a_compressed_table_in_a_checkpoint_is_refused() -> None:
     engine = penstock.Engine(QUERY)
     engine.push({"A": pa.table({"ts": [1], "name": ["a"]})})

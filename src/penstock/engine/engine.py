@@ -28,6 +28,7 @@ from penstock.engine.push.dropped import Dropped
 from penstock.engine.push.frequent_key import frequent_key
 from penstock.engine.push.given import conforming
 from penstock.engine.push.intake import UnlikeDeclaredError
+from penstock.engine.push.pieces import RESULTS_OF_A_PIECE, Pieces
 from penstock.engine.recovery.checkpoint import Checkpoint, loading
 from penstock.engine.running.compiled_way import push_compiled
 from penstock.engine.running.plan_changes import PlanChanges
@@ -208,6 +209,7 @@ class Engine:
         held = HELD.hold()
         rest = watermark, newest, probes, seconds, again
         try:
+            self._join.intake.check(batches)
             if not self._converts:
                 try:
                     return self._push_known(batches, arrived, *rest)
@@ -219,6 +221,40 @@ class Engine:
         finally:
             if held:
                 HELD.open()
+
+    def push_in_pieces(
+        self,
+        batches: Mapping[str, Any],
+        rows: int = RESULTS_OF_A_PIECE,
+        watermark: int | None = None,
+        newest: Mapping[str, int] | None = None,
+        arrived: int | None = None,
+    ) -> Pieces:
+        """The results of a push, as an iterator of tables of at most ``rows`` rows.
+
+        For answers that are larger than memory: batches are taken in as the iterator goes on, so
+        many rows of them at once as make about a piece, each time a push of its own, so that
+        results are in the order of their births inside of each. If asking for a piece fails, or is
+        interrupted, nothing has changed, and it can be asked for again. With
+        RSTREAM, GROUP BY, ROWS windows and ``overload`` all rows are taken in at once, and only the
+        answer is divided. The other arguments are those of :meth:`push`.
+        """
+        if not isinstance(rows, int) or rows < 1:
+            raise OptionError(f"rows of a piece: found {rows!r}, expected a positive integer")
+        intake, now = self._join.intake, int(1000 * time.time()) if arrived is None else arrived
+        intake.check(batches)
+        if isinstance(batches, Mapping):
+            batches = conforming(batches, intake.sources)
+
+        def push(some: Mapping[str, Any], is_last: bool) -> pa.Table:
+            if is_last:
+                return self.push(some, watermark, newest, arrived=now)
+            return self.push(some, arrived=now)
+
+        query, policy = self.query, self.options.overload.policy
+        depends = query.is_grouped or query.by_rows or query.emission == "rstream"
+        divides = policy == "exact" and not depends
+        return Pieces(batches, rows, push, intake, divides, divides_instants=not query.minus)
 
     def _push_known(
         self,
@@ -258,7 +294,7 @@ class Engine:
         self._check_usable()
         join = self._join
         WORKING.begin(None if self.options.limits is None else self.options.limits.memory)
-        join.intake.check(batches)
+        HELD.may_undo()
         began = Stopwatch.clock()
         if join.overload is not None:
             join.overload.start(seconds, again)
@@ -509,12 +545,16 @@ class Engine:
         """What consumers told producers, if ``feedback`` is a Feedback with ``record=True``."""
         return [message for tree in self._join.trees for message in tree.messages]
 
-    @uninterrupted
     def checkpoint(self) -> bytes:
         """The leaf windows and the clock, enough to go on from here after a restart."""
+        return self._snapshot().to_bytes()
+
+    @uninterrupted
+    def _snapshot(self) -> Checkpoint:
+        """What a checkpoint is made of, in memory of its own."""
         self._check_usable()
         self.sweep()
-        return self._saved().to_bytes()
+        return self._saved()
 
     def _saved(self) -> Checkpoint:
         control = self._changes.control.to_json()
@@ -566,6 +606,7 @@ class Engine:
 
     def _check_usable(self) -> None:
         """Raise unless a push can begin; what is torn is made anew."""
+        self._join.expiry.let_follow()
         if self._join.is_torn and not self._join.is_broken:
             self._make_anew()
         self._join.check_usable()

@@ -243,3 +243,19 @@ def test_a_late_row_is_told_by_one_of_the_cells_that_got_it(
             by_all = late_rows(case, folder / "all", 4)
         rows += sum(map(Counter.total, found))
         copies += sum(map(Counter.total, by_all)) - sum(map(Counter.total, found))
+
+
+def test_engines_in_memory_have_a_limit_in_bytes(tmp_path: Path) -> None:
+    """Those that were not used for longest go; the last one stays, whatever its size."""
+    engine_cache.clear()
+    most = 0
+    for number in range(50):
+        live = engine_cache.LiveCell(position=None, cell=None, size=10)  # type: ignore[arg-type]
+        engine_cache.put(f"lane {number}", 0, live, most=45)
+        most = max(most, sum(each.size for each in engine_cache._engines.values()))
+    assert most == 40
+    assert [lane for lane, _ in engine_cache._engines] == [f"lane {n}" for n in range(46, 50)]
+    large = engine_cache.LiveCell(position=None, cell=None, size=99)  # type: ignore[arg-type]
+    engine_cache.put("large", 0, large, most=45)
+    assert engine_cache.take("large", 0) is large
+    assert not engine_cache._engines

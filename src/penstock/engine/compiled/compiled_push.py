@@ -33,6 +33,7 @@ from penstock.engine.state.address import address_of
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.probing import ACTIVE
 from penstock.engine.state.rows import Rows
@@ -281,7 +282,9 @@ class CompiledPush:
             lacking = self._call(arrivals, True)
             while lacking:
                 self._synchronise(arrivals)
-                if lacking == kernel.ORDER_STOPS:
+                if lacking == kernel.PAUSED:
+                    HELD.give()
+                elif lacking == kernel.ORDER_STOPS:
                     self._test()
                 else:
                     self._make_room(lacking)

@@ -105,8 +105,9 @@ class OldRows(ABC):
     def _follow(self, kept: Int64s, first: int) -> None:
         """The rows ``kept`` are numbered from ``first`` on."""
         known = kept[: np.searchsorted(kept, self._closed.stop)]
-        self._closed = self._closed.kept(known, first)
-        self._count = len(self._closed.clear_between(first, self._closed.stop))
+        closed = self._closed.kept(known, first)
+        self._count = len(closed.clear_between(first, closed.stop))
+        self._closed = closed
         self._passed = first
         self._swept = None
 

@@ -20,12 +20,15 @@ from numpy.typing import NDArray
 from penstock.engine.join.join_step import JoinStep
 from penstock.engine.state.address import address_of
 from penstock.engine.state.composite_state import CompositeState
-from penstock.engine.state.composites import Composites
+from penstock.engine.state.composites import Composites, concatenate
+from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.payload import RingColumn
-from penstock.engine.state.probing import ACTIVE
+from penstock.engine.state.probing import ACTIVE, Surplus
+from penstock.engine.state.working_memory import IN_PARTS_AND_WHOLE, WORKING
 from penstock.errors import InvariantBroken
 from penstock.kernels import probe_order as kernel
+from penstock.kernels.probe import ENOUGH
 from penstock.query.expression import Column
 from penstock.values.wiring import Condition, KeyColumn
 
@@ -130,7 +133,11 @@ class CompiledOrder:
         if generations != self._generations:
             self._write_down()
             self._generations = generations
-        count, side = self._call(batch)
+        HELD.give()
+        try:
+            count, side = self._call(batch)
+        except Surplus:
+            return self._run_in_halves(batch, bounds)
         tally: list[int] = self._tally.tolist()
         for step, probes, matches in zip(self.steps, tally[::2], tally[1::2], strict=True):
             step.tally(probes, matches)
@@ -143,6 +150,21 @@ class CompiledOrder:
         if self._dated:
             return Composites(found, made[-2], made[-1]), most
         return Composites.undated(found), most
+
+    def _run_in_halves(
+        self, batch: Composites, bounds: Sequence[int]
+    ) -> tuple[Composites | None, int]:
+        """:meth:`run` half of ``batch``, and then the other."""
+        half = len(batch) // 2
+        parts = [
+            self.run(each, bounds) for each in (batch.slice(0, half), batch.slice(half, len(batch)))
+        ]
+        made = [part for part, _ in parts if part is not None]
+        WORKING.ask(IN_PARTS_AND_WHOLE * sum(map(len, made)), len(self.slots) + 2)
+        most = sum(each for _, each in parts)
+        if not made:
+            return None, most
+        return made[0] if len(made) == 1 else concatenate(made), most
 
     def _call(self, batch: Composites) -> tuple[int, NDArray[np.int64]]:
         """Run the order, with more room if it turns out to be too little."""
@@ -177,6 +199,9 @@ class CompiledOrder:
                 self.test(self._rest, work)
             else:
                 needed = kernel.FAILED - made
+                if needed > ENOUGH and count > 1:
+                    raise Surplus(needed / count)
+                WORKING.ask(needed, width + 2)
 
     def test(self, rest: Int64s, work: NDArray[np.int64]) -> None:
         """The order has come to a residual predicate: keep those candidates for which it holds.

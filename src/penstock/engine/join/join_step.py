@@ -19,9 +19,10 @@ from penstock.engine.state.composite_state import CompositeState, is_run, key_va
 from penstock.engine.state.composites import Composites, concatenate, none_of
 from penstock.engine.state.earlier_heads import bound_at, index_before
 from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow, date
-from penstock.engine.state.probing import probe_all, probe_keys
-from penstock.engine.state.working_memory import WORKING
+from penstock.engine.state.probing import Surplus, probe_all, probe_keys
+from penstock.engine.state.working_memory import IN_PARTS_AND_WHOLE, WORKING
 from penstock.kernels import pairs, probe, ring
 from penstock.query.expression import Column
 from penstock.values.evaluate import conjunction
@@ -37,8 +38,6 @@ Algorithm = Literal["hash", "nested-loops"]
 
 _BLOCK = 8192
 _MATCHES = 1 << 18
-_IN_PARTS_AND_WHOLE = 2
-"""Times that what nested loops find is in memory, when its parts are put together."""
 _CANDIDATES = 1 << 16
 """Pairs that a probe finds at once, about: their columns are tested while in the cache."""
 _FIRST = 1024
@@ -182,7 +181,12 @@ class JoinStep:
         while start < len(left):
             stop = start + max(1, int(_CANDIDATES / max(self._ratio, 1e-9)))
             part = left if start == 0 and stop >= len(left) else left.slice(start, stop)
-            found.append(self._hash_slice(part, index, bound, gap, among))
+            HELD.give()
+            try:
+                found.append(self._hash_slice(part, index, bound, gap, among))
+            except Surplus as many:
+                self._ratio = max(2 * self._ratio, many.per_key)
+                continue
             made += len(found[-1])
             WORKING.ask(made, len(left.ids) + 3)
             start = stop
@@ -197,14 +201,14 @@ class JoinStep:
         expected = len(left) * self._ratio
         if isinstance(self.target, LeafWindow):
             at, row, births, deaths = probe_all(
-                keys, left.births, left.deaths, rows, index, bound, expected
+                keys, left.births, left.deaths, rows, index, bound, expected, splits=True
             )
             self._learn(len(at), len(left))
             if among is not None:
                 keep = among(row)
                 at, row, births, deaths = at[keep], row[keep], births[keep], deaths[keep]
             return self._finish(left, at, row, births, deaths)
-        at, row = probe_keys(keys, rows, index, bound, expected)
+        at, row = probe_keys(keys, rows, index, bound, expected, splits=True)
         self._learn(len(at), len(left))
         if gap is not None or among is not None:
             keep = _counting(row, gap, among)
@@ -230,12 +234,28 @@ class JoinStep:
         predicate: the caller tests them when the combination is complete. Only for steps that are
         :attr:`hashed`.
         """
+        gap = self._complete(ids, bound) if among is None else None
+        try:
+            return self._extend(ids, bound, gap, among)
+        except Surplus:
+            half = len(next(iter(ids.values()))) // 2
+            HELD.give()
+            parts = [
+                self.extend({stream: rows[part] for stream, rows in ids.items()}, bound, among)
+                for part in (slice(half), slice(half, None))
+            ]
+            made = sum(len(next(iter(part.values()))) for part in parts)
+            WORKING.ask(IN_PARTS_AND_WHOLE * made, len(parts[0]))
+            return {stream: np.concatenate([part[stream] for part in parts]) for stream in parts[0]}
+
+    def _extend(
+        self, ids: Mapping[str, Int64s], bound: int, gap: Gap | None, among: Among | None
+    ) -> dict[str, Int64s]:
+        """:meth:`extend` by as many combinations as there can be at once."""
         index = self.index
         assert index is not None
-        gap = self._complete(ids, bound) if among is None else None
         keys, run = key_values(self.left_keys, ids, self._leaves), _run_of(ids)
         count, rows = len(keys), self.target.rows
-        self._counts[self._probes] += count
         at, row = probe_keys(
             keys,
             rows,
@@ -243,7 +263,9 @@ class JoinStep:
             bound if gap is None else rows.head,
             count * (self._ratio if self._has_learned else _GUESS),
             0 if run is None else run[1],
+            splits=True,
         )
+        self._counts[self._probes] += count
         self._learn(len(at), count)
         if gap is not None or among is not None:
             keep = _counting(row, gap, among)
@@ -316,10 +338,11 @@ class JoinStep:
                     first,
                     out,
                 )
+                HELD.give()
                 if count:
                     found.append(self._finish(left, *out[:, :count].copy()))
                     made += len(found[-1])
-                    WORKING.ask(_IN_PARTS_AND_WHOLE * made, width)
+                    WORKING.ask(IN_PARTS_AND_WHOLE * made, width)
         found = [part for part in found if len(part)]
         return concatenate(found) if found else self._nothing(left)
 

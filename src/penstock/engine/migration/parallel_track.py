@@ -125,11 +125,14 @@ class Elders:
     def renumber(self, newest: JoinTree, alias: str, mapping: Int64s, first: int) -> None:
         """Rows of ``alias`` have new numbers, in the same order: so have the first new ones."""
         after = newest.leaves[alias].rows.head
+        found = []
         for track in (*self.tracks, newest):
             if alias in track.since:
                 later = mapping[max(0, track.since[alias] - first) :]
                 left = later[later >= 0]
-                track.since[alias] = int(left[0]) if len(left) else after
+                found.append((track, int(left[0]) if len(left) else after))
+        for track, since in found:  # All or, if there was no memory, none.
+            track.since[alias] = since
 
     def dispose(self) -> None:
         """Another plan takes over from all of them."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from penstock.engine.join.join_step import ColumnReader
 from penstock.engine.state.composites import Composites
+from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.query.expression import Expression
 from penstock.values.evaluate import compile
@@ -23,4 +24,8 @@ class Projection:
     def __call__(self, composites: Composites) -> list[pa.Array]:
         reader = ColumnReader(composites, self._leaves)
         count = len(composites)
-        return [value_of(reader, count) for value_of in self._values]
+        columns = []
+        for value_of in self._values:
+            columns.append(value_of(reader, count))
+            HELD.give()
+        return columns

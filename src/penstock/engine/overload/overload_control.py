@@ -427,6 +427,7 @@ class OverloadControl:
         self.settle()
         rationing = self._tree.rationing
         assert rationing is not None
+        self._marks = rationing.debt.marks(), rationing.carried
         late = self.pay(lambda _: math.inf)
         assert late is not None
         fresh = self.freshness.late(late, self._now)

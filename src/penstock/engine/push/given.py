@@ -90,6 +90,7 @@ def _converted(source: Source, name: str, column: Any, wanted: pa.DataType) -> A
     found = column.type
     if pa.types.is_null(found) or _may_be_converted(found, wanted):
         try:
+            column.validate(full=True)
             if pa.types.is_dictionary(found):
                 column = column.cast(found.value_type)
             return column.cast(wanted)

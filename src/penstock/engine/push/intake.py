@@ -22,6 +22,7 @@ from penstock.engine.push.dropped import LATE, NO_EVENT_TIME, Dropped
 from penstock.engine.push.input_check import InputCheck
 from penstock.engine.state.arrival import SourceRows
 from penstock.engine.state.clock import Clock
+from penstock.engine.state.held_signals import HELD
 from penstock.errors import InputError
 from penstock.kernels import ring
 from penstock.kernels.lifespan import BEGINNING
@@ -191,6 +192,15 @@ class Intake:
         self.by_event_time(source, as_batch(name, batch), self.late_before(source, clock), taken)
         return taken.rows[name]
 
+    def event_times(self, name: str, batch: Any) -> Int64s:
+        """The event times of a batch of the source ``name``, in ticks; 0 where there is none."""
+        source = self.sources[name]
+        assert source.event_time is not None
+        column = as_batch(name, batch).column(source.event_time)
+        if isinstance(column, pa.ChunkedArray):
+            column = _in_one_piece(column)
+        return self._times(source, {source.event_time: column}, Batches({}, {}, {}, {}, {}, 0))[0]
+
     def _set_aside(
         self,
         taken: Batches,
@@ -315,6 +325,7 @@ class Intake:
             if isinstance(column, pa.ChunkedArray):
                 column = _in_one_piece(column)
             columns[name] = column if expected is None else column.cast(expected)
+            HELD.give()
         return columns
 
     def layout_of(self, source: Source, batch: Batch) -> Layout:

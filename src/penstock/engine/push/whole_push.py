@@ -31,6 +31,7 @@ from penstock.engine.state.arrival import SLICE, Arrival
 from penstock.engine.state.clock import START, Clock
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.payload import ChunkColumn
 from penstock.engine.state.rows import Rows
@@ -351,6 +352,7 @@ class WholePush:
             values, valid = encoder.encode(self._column(slot, batch, name), interner)
             self._tables.put(slot.place, column, values, valid)
             self._kept += (values, valid)
+            HELD.give()
 
     def _prepare(self, name: str, batch: Any, clock: Clock) -> None:
         """Take rows in step by step, as far as to what goes into the windows."""

@@ -192,11 +192,15 @@ class Debt:
         self, origin: StreamSet, others: list[StreamSet], place: int, kept: Int64s, first: int
     ) -> None:
         """The rows ``kept`` of an input are numbered from ``first`` on."""
-        self._owed[origin] = tuple(
-            moved for owed in self._owed.get(origin, ()) if len(moved := _moved(owed, kept, first))
-        )
+        changed = {
+            origin: tuple(
+                moved
+                for owed in self._owed.get(origin, ())
+                if len(moved := _moved(owed, kept, first))
+            )
+        }
         for other in others:
-            self._owed[other] = tuple(
+            changed[other] = tuple(
                 Owed(
                     owed.rows,
                     owed.births,
@@ -209,6 +213,7 @@ class Debt:
                 )
                 for owed in self._owed.get(other, ())
             )
+        self._owed |= changed
 
 
 def _moved(owed: Owed, kept: Int64s, first: int) -> Owed:

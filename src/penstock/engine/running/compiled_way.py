@@ -76,11 +76,13 @@ def push_compiled(
         filtered = join.set_aside.filtered(whole.on_time, admitted, batches, join.clock)
         HELD.give()
     except BaseException:
+        HELD.undoable = False
         if compiled.is_torn or tree.is_torn:  # It may be written anew in the middle.
             join.is_broken = True
         else:
             join.go_back([marks])
         raise
+    HELD.undoable = False
     join.is_broken = True
     join.output.commit()
     with join.tearing():

@@ -3,13 +3,20 @@
 Answers do not depend on it. So pushes of few rows do it now and then: when a 16th of what is held
 has come, or a 16th of the longest window has passed, or somebody looks. Compiled pushes do so in
 passing, except for packing what is sparse and forgetting values that no row has.
+
+When a window is packed its rows get new numbers, by which states, results that are held and owed
+probes know them. Where there is no memory for these to follow, they do so before anything else
+happens: nothing is lost, and nobody has to give up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.engine.state.clock import START
+from penstock.engine.state.working_memory import NO_ROOM
 from penstock.kernels.lifespan import FOREVER
 
 if TYPE_CHECKING:
@@ -31,6 +38,9 @@ class Expiry:
         """Rows that may come before the next look."""
         self._look_at = START
         """The watermark at which to look in any case."""
+        self._behind: list[Callable[[], None]] = []
+        """What has yet to follow rows that got new numbers, each as a whole: there was no memory
+        for it then."""
 
     def note(self, rows: int) -> None:
         """A push of ``rows`` is done."""
@@ -47,8 +57,16 @@ class Expiry:
 
     def catch_up(self) -> None:
         """Drop what has passed, if there may be any: somebody looks."""
-        if self._unswept and not self._join.is_broken:
-            self._sweep()
+        if not self._join.is_broken:
+            self.let_follow()
+            if self._unswept:
+                self._sweep()
+
+    def let_follow(self) -> None:
+        """Let everything follow the rows that got new numbers, if it could not before."""
+        while self._behind:
+            self._behind[0]()
+            del self._behind[0]
 
     def sweep_if_it_can(self) -> None:
         """A push is done: if there is no memory to tidy up behind it, that is for the next one."""
@@ -56,13 +74,14 @@ class Expiry:
             return
         try:
             self._sweep()
-        except MemoryError:
+        except NO_ROOM:
             self._unswept = 1
             self._patience = 0
 
     def _sweep(self) -> None:
         """Drop what the watermark has passed, pack what is sparse, forget values without rows."""
         join = self._join
+        self.let_follow()
         before = join.passed
         self._unswept = 0
         control = join.overload
@@ -74,16 +93,17 @@ class Expiry:
                     control.keep_from(alias, before) if control and owing else before, lull
                 )
                 if renumbered is not None:
-                    with join.tearing():
-                        tree.renumber(alias, *renumbered)
-                    with join.tearing():
-                        join.output.renumber(alias, *renumbered)
-                join.is_torn |= leaf.rows.is_torn
-            if join.is_torn:
-                return
+                    self._behind += [
+                        leaf.rows.let_follow,
+                        *tree.renumberings(alias, *renumbered),
+                        partial(join.output.renumber, alias, *renumbered),
+                    ]
+                    self.let_follow()
             for state in tree.kept:
                 state.expire(control.keep_all_from(before) if control and owing else before, lull)
-                join.is_torn |= state.rows.is_torn
+                if not state.rows.is_followed:
+                    self._behind.append(state.rows.let_follow)
+                    self.let_follow()
             if not owing:
                 tree.note_expired(before)
             windows.sweep_values()

@@ -26,6 +26,7 @@ from penstock.engine.migration.change_of_plan import (
 from penstock.engine.migration.preparation import Preparation, prepare
 from penstock.engine.running.running_join import RunningJoin
 from penstock.engine.state.held_signals import uninterrupted
+from penstock.engine.state.working_memory import NO_ROOM
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.plan.plan import Plan
 
@@ -125,7 +126,10 @@ class PlanChanges:
     def change_plan(self, plan: str | Plan, strategy: str = "jisc") -> None:
         """Go on with ``plan`` as soon as can be; nothing is pinned, and no note is made."""
         check_strategy(strategy, self._join.trees)
-        self._plan = first_plan(self._join.query, plan)
+        chosen = first_plan(self._join.query, plan)
+        if chosen != self._plan:
+            self._join.pay_all()  # If there is no memory for that, nothing has changed.
+        self._plan = chosen
         self.since = self._join.seconds
         self.eddy = Eddy.of(plan)
         self._begin(strategy)
@@ -164,7 +168,7 @@ class PlanChanges:
             if self.preparation is None:
                 join.expiry.catch_up()
                 self._change(strategy)
-        except MemoryError:
+        except NO_ROOM:
             join.is_torn = True  # The new plan begins with what the windows have.
             raise
 

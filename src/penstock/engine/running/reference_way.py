@@ -44,6 +44,7 @@ def finish(join: RunningJoin) -> pa.Table:
     nothing = Batches({}, {}, {}, {}, {}, 0)
     join.has_begun = False
     end = Clock(now=END, watermark=END, strict=join.strict)
+    HELD.may_undo()
     return _push(join, nothing, end, join.newest, join.clock.now, math.inf)
 
 
@@ -95,8 +96,10 @@ def _push(
         )
         HELD.give()
     except BaseException:
+        HELD.undoable = False
         join.go_back(marks)
         raise
+    HELD.undoable = False
     join.is_broken = True
     join.output.commit()
     with join.tearing():
@@ -113,7 +116,7 @@ def _push(
     join.counters.count_filtered(filtered)
     count = sum(map(len, taken.rows.values()))
     join.conclude(clock, newest, first, count)
-    join.tidy_output(clock.watermark if control is None else control.keep_all_from(clock.watermark))
+    join.tidy_output(clock.watermark)
     if count == 0 or join.expiry.is_due:
         join.expiry.sweep_if_it_can()
     return table

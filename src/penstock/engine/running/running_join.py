@@ -36,6 +36,7 @@ from penstock.engine.state.arrival import SLICE
 from penstock.engine.state.clock import END, START, Clock
 from penstock.engine.state.composites import Composites, concatenate
 from penstock.engine.state.windows import Windows
+from penstock.engine.state.working_memory import NO_ROOM
 from penstock.engine.tree.join_tree import JoinTree, Marks
 from penstock.errors import InputError, PenstockError
 from penstock.kernels.lifespan import FOREVER
@@ -260,12 +261,14 @@ class RunningJoin:
         """A part of a push that is done already which may tear what is made of the windows."""
         try:
             yield
-        except MemoryError:
+        except NO_ROOM:
             self.is_torn = True
 
     def tidy_output(self, watermark: int) -> None:
         """Let the top of the query let go of what nobody needs, if there is memory for that."""
-        with contextlib.suppress(MemoryError):
+        with contextlib.suppress(*NO_ROOM):
+            if self.overload is not None:
+                watermark = self.overload.keep_all_from(watermark)
             self.output.tidy(watermark)
 
     # -- from the windows alone --------------------------------------------------------------
@@ -277,9 +280,15 @@ class RunningJoin:
             self.overload.attach(tree)
 
     def pay_all(self) -> None:
-        """Make all owed probes; what they find leaves with the next push."""
+        """Make all owed probes; what they find leaves with the next push. If there is no memory
+        for that, they are still owed."""
         if self.overload is not None and self.overload.owes:
-            late = self.overload.pay_all()
+            marks = [tree.marks() for tree in self.trees]
+            try:
+                late = self.overload.pay_all()
+            except BaseException:
+                self.go_back(marks)
+                raise
             before = [] if self.owed_results is None else [self.owed_results]
             self.owed_results = concatenate([*before, late])
             self.trees[0].commit()

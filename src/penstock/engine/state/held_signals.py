@@ -7,9 +7,10 @@ would have to be safe against it, too. So while an engine changes, handlers are 
 
 * In the main thread every handler that is a Python function is wrapped in a *gate*, once. An open
   gate runs the handler, a shut one notes the signal. Other threads never run handlers.
-* :meth:`HeldSignals.give` is called where a push can still be undone: at the end of each slice of
-  work and last before the push becomes visible. There the handlers of noted signals run, and
-  what they raise undoes the push, with gates still shut. So Ctrl-C is answered within a slice.
+* As long as a push is :attr:`~HeldSignals.undoable`, :meth:`HeldSignals.give` is called after each
+  portion of work (of some ten milliseconds, so that Ctrl-C is answered soon), and last before the
+  push becomes visible. There the handlers of noted signals run, and what they raise undoes the
+  push, with gates still shut.
 * A signal that comes later finds the push done. Its answer must not be lost, so the signal is sent
   again a moment after the return: that is what would have happened, had it come a moment later.
 
@@ -68,6 +69,8 @@ class HeldSignals:
     def __init__(self) -> None:
         self.shut = False
         self.noted: list[int] = []
+        self.undoable = False
+        """Whether what is raised now leaves the engine as it was before the push at hand."""
         self._seen: tuple[Any, ...] = ()
         """The handlers of all signals, when they were last looked at."""
 
@@ -87,9 +90,14 @@ class HeldSignals:
                 signal.signal(number, _Gate(self, handler))
         self._seen = tuple(map(getsignal, _SIGNALS))
 
+    def may_undo(self) -> None:
+        """Until it is told otherwise, what is raised in this thread undoes the push at hand."""
+        if get_ident() == _main[0]:
+            self.undoable = True
+
     def give(self) -> None:
-        """Run the handlers of what was noted; only where everything can still be undone."""
-        if self.noted and get_ident() == _main[0]:
+        """Run the handlers of what was noted, if everything can still be undone."""
+        if self.noted and self.undoable and get_ident() == _main[0]:
             while self.noted:
                 number = self.noted.pop(0)
                 gate = getsignal(number)
@@ -100,7 +108,7 @@ class HeldSignals:
         """Open the gates; what was noted and not given comes a moment later."""
         if self.noted:
             self._send_later()
-        self.shut = False
+        self.undoable = self.shut = False
 
     def _send_later(self) -> None:
         numbers, self.noted = self.noted, []

@@ -1,4 +1,9 @@
-"""Probes of a hash index by whole batches of keys."""
+"""Probes of a hash index by whole batches of keys.
+
+A probe that finds too many matches for its table is made again with a larger one. If they are more
+by millions, it has ended before all were counted (:data:`penstock.kernels.probe.ENOUGH`), and it is
+worth less than several probes of fewer keys: who can make these is told so by :class:`Surplus`.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,23 @@ ACTIVE = np.empty((2, 2 * probe.GROUP), np.int64)
 """Working space of probes, which run one at a time."""
 
 
+class Surplus(Exception):  # noqa: N818 - not an error
+    """Some keys have millions of matches: ``per_key`` of them on average, at least."""
+
+    def __init__(self, per_key: float) -> None:
+        super().__init__(per_key)
+        self.per_key = per_key
+
+
+def _room_for(count: int, keys: int, splits: bool) -> int:
+    """The room for ``count`` matches of ``keys`` keys, of which there was not enough."""
+    if count <= probe.ENOUGH:
+        return count + 1
+    if splits and keys > 1:
+        raise Surplus(count / keys)
+    return 2 * count
+
+
 def probe_all(
     keys: Int64s,
     births: Int64s,
@@ -25,10 +47,12 @@ def probe_all(
     bound: int,
     expected: float,
     row_deaths: int = DEATH,
+    splits: bool = False,
 ) -> NDArray[np.int64]:
     """All matches of a batch with the rows before ``bound``: a table of four rows.
 
-    ``expected`` is how many matches to make room for; with more, the probe is made twice.
+    ``expected`` is how many matches to make room for; with more, the probe is made twice, or, if it
+    ``splits``, raises :class:`Surplus`.
     """
     room = int(1.25 * expected) + 64
     while True:
@@ -53,11 +77,17 @@ def probe_all(
         )
         if count < room:
             return out[:, :count]
-        room = count + 1
+        room = _room_for(count, len(keys), splits)
 
 
 def probe_keys(
-    keys: Int64s, rows: Rows, index: HashIndex, bound: int, expected: float, offset: int = 0
+    keys: Int64s,
+    rows: Rows,
+    index: HashIndex,
+    bound: int,
+    expected: float,
+    offset: int = 0,
+    splits: bool = False,
 ) -> NDArray[np.int64]:
     """As :func:`probe_all`, by keys alone: a table of two rows, position + ``offset`` and row."""
     room = int(1.25 * expected) + 64
@@ -80,7 +110,7 @@ def probe_keys(
         )
         if count < room:
             return out[:, :count]
-        room = count + 1
+        room = _room_for(count, len(keys), splits)
 
 
 def exists(keys: Int64s, rows: Rows, index: HashIndex, found: NDArray[np.bool_]) -> int:

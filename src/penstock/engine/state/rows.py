@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,9 +71,8 @@ class Rows:
         """Functions that are called when rows get new numbers."""
         self.spare: SpareMemory | None = None
         """The memory to use, if the ring is filled bit by bit and it need not be new."""
-        self.is_torn = False
-        """Whether rows got new numbers that not every follower could make its own: there was no
-        memory. Rows and indexes are all right."""
+        self._behind: list[Callable[[], None]] = []
+        """What followers have yet to do: there was no memory when rows got new numbers."""
         self._alive_at_check = 0
         self._expected = 0
         """Rows that the ring was made for, until the first of them expires."""
@@ -287,11 +288,20 @@ class Rows:
             ring.put(column, self.mask, self.tail, values)
         for index, entries in zip(self.indexes, saved, strict=True):
             index.enter_codes(self.mask, self.tail, entries)
-        for follow in self.followers:
-            try:
-                follow(rows, self.tail)
-            except MemoryError:
-                self.is_torn = True
+        self._behind += [partial(follow, rows, self.tail) for follow in self.followers]
+        with suppress(MemoryError):
+            self.let_follow()
+
+    def let_follow(self) -> None:
+        """Let those follow who could not, for lack of memory, when rows got new numbers."""
+        while self._behind:
+            self._behind[0]()
+            del self._behind[0]
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether all followers know the numbers that rows have."""
+        return not self._behind
 
     def is_worth_a_check(self) -> bool:
         """Whether so many rows came since the last count that most of them may be dead.

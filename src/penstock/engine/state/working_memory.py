@@ -24,8 +24,13 @@ WORK_PER_STATE = 4
 it: what it makes is mostly gone when it returns."""
 LEAST = 256 << 20
 """Bytes that any push may work with."""
+IN_PARTS_AND_WHOLE = 2
+"""Times that what was found is in memory, when its parts are put together."""
 _NUMBER = 8
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+NO_ROOM = (MemoryError, TooManyResults)
+"""What is raised where there is not enough memory, or would not be."""
 
 
 class WorkingMemory:
@@ -34,6 +39,8 @@ class WorkingMemory:
     def __init__(self) -> None:
         self._machine = 0
         self.most = 0
+        self.at_once = 0
+        """Combinations that a push may make at once whatever they take; 0: as many as fit in."""
 
     def begin(self, limit: int | None) -> None:
         """A push begins, under a ``limit`` on windows and states in bytes."""
@@ -46,6 +53,8 @@ class WorkingMemory:
     def ask(self, combinations: int, numbers: int) -> None:
         """:class:`TooManyResults` unless there is room for ``numbers`` of 64 bits in each."""
         needed = combinations * numbers * _NUMBER
+        if combinations > self.at_once > 0:
+            raise TooManyResults(f"a push would make more than {self.at_once:,} combinations")
         if needed > self.most > 0:
             raise TooManyResults(
                 f"a push would make {combinations:,} combinations at once, which take "

@@ -7,8 +7,9 @@ the old or the new contents (:mod:`penstock.engine.join.join_operator`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -842,13 +843,17 @@ class JoinTree:
             self._turn_all_on()
             self.take_stock()
 
-    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
-        """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``; -1 where it is gone."""
-        for state in self.kept:
-            if alias in state.streams:
-                state.renumber(alias, mapping, first)
+    def renumberings(self, alias: str, mapping: Int64s, first: int) -> list[Callable[[], None]]:
+        """What there is to do when leaf row ``r`` of ``alias`` becomes ``mapping[r - first]``, or
+        -1 where it is gone: each is done as a whole, or not at all if there is no memory."""
+        steps: list[Callable[[], None]] = [
+            partial(state.renumber, alias, mapping, first)
+            for state in self.kept
+            if alias in state.streams
+        ]
         if self.elders is not None:
-            self.elders.renumber(self, alias, mapping, first)
+            steps.append(partial(self.elders.renumber, self, alias, mapping, first))
+        return steps
 
     def shorten(self, found: Composites) -> None:
         """Bring the deaths of ``found`` down to the present deaths of its leaf rows."""
