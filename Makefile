@@ -12,6 +12,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 INSTALLED := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
+# The demo needs half of what the tests do, and compiles its kernels while Spark starts.
+DEMO := $(if $(wildcard $(INSTALLED)),$(INSTALLED),$(VENV)/.demo)
 KERNELS := $(wildcard src/penstock/kernels/*.py) src/penstock/machine/warm_up.py
 # Linters run in the environment of the tests if there is one, else in a small one without Spark.
 LINT := $(if $(wildcard $(INSTALLED)),$(VENV),.venv-lint)
@@ -27,10 +29,10 @@ PLAIN = $(filter-out $(SEARCHING),$(shell find tests -name 'test_*.py' | sort))
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(COMPILED) ## a live join of three streams on Spark, about a minute (ARGS=--embedded: no Spark)
+demo: $(DEMO) ## a live join of three streams on Spark, about a minute (ARGS=--embedded: no Spark)
 	@$(BIN)/penstock demo $(ARGS)
 
-ui: $(COMPILED) ## the same, live in a browser: open the address that it prints
+ui: $(DEMO) ## the same, live in a browser: open the address that it prints
 	@$(BIN)/penstock demo --ui $(ARGS)
 
 TESTS ?= $(PLAIN) $(SEARCHING)
@@ -74,17 +76,20 @@ docs: $(INSTALLED) ## the documentation into build/site; links and names are che
 install: $(COMPILED) ## everything into .venv, kernels compiled
 
 # The pinned packages, then Penstock itself, built with the pinned build tools.
-$(INSTALLED): requirements.lock pyproject.toml
-ifeq ($(strip $(PYTHON)),)
-	@echo "Penstock needs Python 3.11 or newer: none of python3.11, python3, python is." >&2
-	@echo "Install one, or name it: make $(firstword $(MAKECMDGOALS)) PYTHON=/path/to/python3.11" >&2
-	@exit 1
-endif
-	@echo "penstock: installing into $(VENV) (about 1.7 GB, once)"
+define install
+	@$(if $(strip $(PYTHON)),,echo "Penstock needs Python 3.11 or newer: none of python3.11, python3, python is. Install one, or name it: make $(firstword $(MAKECMDGOALS)) PYTHON=/path/to/python3.11" >&2; exit 1)
+	@echo "penstock: installing into $(VENV) (about $(2), once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --require-hashes --requirement requirements.lock
+	$(PIP) install --require-hashes --requirement $(1)
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
+endef
+
+$(INSTALLED): requirements.lock pyproject.toml
+	$(call install,requirements.lock,1.7 GB)
+
+$(VENV)/.demo: requirements-demo.lock pyproject.toml
+	$(call install,requirements-demo.lock,1.2 GB)
 
 $(COMPILED): $(INSTALLED) $(KERNELS)
 	@$(BIN)/penstock warm-up
@@ -98,6 +103,9 @@ lock: $(INSTALLED) ## pin the newest versions that pyproject.toml allows
 	PATH="$$PATH:$(BIN)" UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile \
 		--group lint --universal --python-version 3.11 --generate-hashes --quiet \
 		--no-emit-index-url --constraint requirements.lock --output-file requirements-lint.lock
+	PATH="$$PATH:$(BIN)" UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile pyproject.toml \
+		--extra spark --group demo --universal --python-version 3.11 --generate-hashes --quiet \
+		--no-emit-index-url --constraint requirements.lock --output-file requirements-demo.lock
 
 release: $(INSTALLED) ## wheel, sdist and notes of this version into dist; uploads nothing
 	rm -rf dist

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import penstock.kernels.kernel
+import penstock.kernels
 
 _INNER = """from penstock.kernels.kernel import kernel
 
@@ -39,7 +39,8 @@ def test_a_change_in_one_file_reaches_the_kernels_of_others(tmp_path: Path) -> N
     package.mkdir(parents=True)
     (tmp_path / "penstock" / "__init__.py").write_text("")
     (package / "__init__.py").write_text("")
-    shutil.copy(str(penstock.kernels.kernel.__file__), package)
+    for name in ("kernel.py", "kernel_files.py"):
+        shutil.copy(Path(penstock.kernels.__path__[0]) / name, package)
     (package / "outer.py").write_text(_OUTER)
 
     def run(step: int) -> str:

@@ -23,10 +23,11 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from penstock.machine.compile_ahead import compile_ahead
     from penstock.machine.warm_up import warm_up
 
     start = time.perf_counter()
-    compiled = warm_up(_show if sys.stderr.isatty() else None)
+    compiled = compile_ahead(progress=_show if sys.stderr.isatty() else None) + warm_up()
     if compiled:
         seconds = time.perf_counter() - start
         print(f"penstock: compiled {compiled} kernels in {seconds:.0f} s", file=sys.stderr)
@@ -51,6 +52,7 @@ def _keep_classes() -> None:
     print(f"penstock: {said}", file=sys.stderr)
 
 
-def _show(done: int, total: int) -> None:
-    end = "\r" if done < total else "\r\033[K"
-    print(f"penstock: warm-up {100 * done // total} %", end=end, file=sys.stderr, flush=True)
+def _show(share: float, seconds: float) -> None:
+    end = "\r" if share < 1 else "\r\033[K"
+    said = f"compiling kernels: {100 * share:.0f} %, about {seconds:.0f} s left"
+    print(f"\033[Kpenstock: {said}", end=end, file=sys.stderr, flush=True)

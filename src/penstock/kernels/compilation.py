@@ -4,7 +4,7 @@ numba keeps compiled kernels on disk: beside the package, in the user's cache fo
 be written, or in ``NUMBA_CACHE_DIR``. What is there is used as long as the kernel's source, numba
 and the processor are the same. Only numba knows all that, so nothing here guesses whether a kernel
 will be compiled: numba raises an event when it does, and the first such event of a process prints
-one line that says why the start takes a few seconds.
+one line that says why the start takes up to a minute.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from numba.core import event
 
 _KERNELS = "penstock.kernels."
-MESSAGE = "penstock: compiling kernels for this machine, once; this takes a few seconds"
+MESSAGE = "penstock: compiling kernels for this machine, once; this takes up to a minute"
 
 
 class _Compilations(event.Listener):  # type: ignore[misc]

@@ -4,22 +4,27 @@ numba keeps what it has compiled under the time and the size of the one file tha
 in. A kernel calls others and uses their constants, and these are part of what was compiled. So a
 change in one file would leave the code of others in use that has the old one inside; and a wheel
 gives all its files one time, so that a change that keeps the size of a file is not noticed either.
-Here everything goes by one digest over the sources of all kernels.
+Here everything goes by one digest over the sources of all kernels
+(:mod:`penstock.kernels.kernel_files`).
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import numba
 from numba import njit
+
+from penstock.kernels.kernel_files import KernelFiles
 
 
 def _digest_of(folder: Path) -> str:
     """A digest over all sources in ``folder``."""
-    digest = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
     for file in sorted(folder.glob("*.py")):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
@@ -39,7 +44,21 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 def _kept(dispatcher: Any) -> Any:
-    """``dispatcher`` with a cache on disk that goes by the digest and by its own file."""
-    file = dispatcher._cache._cache_file  # numba has no public way to say what code depends on.
-    file._source_stamp = (_DIGEST, file._source_stamp)
+    """``dispatcher`` with files that go by the digest, locked while it compiles."""
+    cache = dispatcher._cache  # numba has no public way to say where code is kept.
+    files = KernelFiles(cache.cache_path, cache._impl.filename_base, _DIGEST)
+    cache._cache_file = files
+    compile_ = dispatcher.compile
+
+    @wraps(compile_)
+    def locked(signature: Any) -> Any:
+        try:
+            return compile_(signature)
+        finally:
+            files.unlock()
+
+    dispatcher.compile = locked
+    dispatcher.is_kept = lambda types: files.has(
+        cache._index_key(types, dispatcher.targetctx.codegen())
+    )
     return dispatcher

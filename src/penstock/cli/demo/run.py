@@ -12,6 +12,7 @@ from penstock.cli.demo.progress import Progress
 from penstock.cli.demo.streams import LATENESS, QUERY, SCHEMAS, AuctionHouse
 from penstock.cli.demo.surge import SURGE_QUERY, Policy, factor_at, limited
 from penstock.cli.demo.view import LiveView, LogView, View
+from penstock.cli.kernels_beside import kernels_beside
 from penstock.cli.live_page import LivePage
 
 _STEP = 0.05
@@ -33,6 +34,9 @@ def run_demo(
     With a policy for ``overload``, the streams surge beyond a budget now and then.
     """
     query = penstock.parse(QUERY if overload is None else SURGE_QUERY, schemas=SCHEMAS)
+    console = console or Console(highlight=False)
+    with kernels_beside(console):
+        house = AuctionHouse(seed)
     _load_kernels(query, plan)
     engine = penstock.Engine(
         query,
@@ -40,8 +44,6 @@ def run_demo(
         lateness=LATENESS,
         overload="exact" if overload is None else limited(overload),
     )
-    house = AuctionHouse(seed)
-    console = console or Console(highlight=False)
     view: View = LiveView(console, engine) if console.is_terminal else LogView(console, engine)
     progress = Progress(engine)
     events = EmbeddedEvents(engine, page) if page is not None else None
