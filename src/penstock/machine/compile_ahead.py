@@ -37,7 +37,7 @@ def compile_ahead(
     """Compile what is not on disk yet, with ``first`` only what a plain join needs; how many
     kernels that were. It ends early when it ``is_over``."""
     entries = [each for each in kernel_list() if not (first and not each.is_first)]
-    missing = [each for each in entries if not _kernel(each).is_kept(each.types())]
+    missing = [each for each in entries if not _is_kept(each)]
     if not missing:
         return 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -70,8 +70,16 @@ def _begin() -> None:
 
 def _compile(entry: Entry) -> None:
     # If the list is older than the kernel, that is compiled when it is called.
-    with contextlib.suppress(NumbaError):
+    with contextlib.suppress(NumbaError, TypeError):
         _kernel(entry).compile(entry.types())
+
+
+def _is_kept(entry: Entry) -> bool:
+    """Whether there is nothing to compile, or no kernel of that name any more."""
+    try:
+        return bool(_kernel(entry).is_kept(entry.types()))
+    except (ImportError, AttributeError):
+        return True
 
 
 def _kernel(entry: Entry) -> Any:
