@@ -24,13 +24,14 @@ def main(file: str, messages: list[dict[str, list[dict[str, Any] | str]]]) -> No
             texts = [(row if isinstance(row, str) else json.dumps(row),) for row in rows]
             values = spark.createDataFrame(texts, "value STRING")
             values.write.format("kafka").options(**servers, topic=topic).save()
-        with JobRun(prepare(job, spark)) as run:
+        prepared = prepare(job, spark)
+        with JobRun(prepared) as run:
             run.start()
             while not run.ended:
                 run.poll(0.2)
         if run.failure:
             sys.exit(run.failure.details)
-    told = []
+    told: list[Any] = [list(prepared.warnings)]
     for sink in (job.sink, job.rejected):
         assert sink is not None
         found = spark.read.format("kafka").options(**servers, subscribe=sink.options["topic"])

@@ -104,7 +104,8 @@ class KafkaClient:
         own.pop("isolation.level", None)
         shortest: int | None = None
         try:
-            found = AdminClient(own).describe_configs(wanted, request_timeout=_ANSWER)
+            admin = AdminClient(own)  # Answers come for as long as it is there.
+            found = admin.describe_configs(wanted, request_timeout=_ANSWER)
             for each in found.values():
                 values = {key: entry.value for key, entry in each.result(_ANSWER).items()}
                 if values.get("retention.bytes", "-1") != "-1":

@@ -217,7 +217,8 @@ def parallelism(spark: SparkSession) -> int:
     if not is_remote():
         return spark.sparkContext.defaultParallelism
     # A range has as many partitions; the client of a server can find out no other way.
-    partitions = spark.range(1 << 16).agg(sf.max(sf.spark_partition_id())).first()
+    numbers = spark.range(1 << 16).select(sf.spark_partition_id().alias("number"))
+    partitions = numbers.agg(sf.max("number")).first()
     assert partitions is not None
     return int(partitions[0]) + 1
 

@@ -39,6 +39,7 @@ KINDS = dict.fromkeys("ABC", "parquet")
         ("query =", 'feedback = "jitt"\nquery =', "feedback='jitt' does not exist"),
         ("query =", 'overload = "panic"\nquery =', "overload='panic' does not exist"),
         ("[sink]", '[sources.D]\nformat = "rate"\n[sink]', "sources.D: the query does not read "),
+        ("[sink]", '[sources.D]\nformat = "parquet"\npath = "A"\n[sink]', "sources.D: the query "),
         ("[sink]", '[sink]\npartition_by = ["y"]', 'sink: partition_by: found "y", expected one '),
         ("[sink]", '[sink]\nencode = "json"\nkey = "y"', 'sink: key: found "y", expected one of '),
     ],

@@ -6,7 +6,7 @@ that names the file and the key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from penstock.engine.engine import Engine
 from penstock.errors import OptionError, PenstockError
 from penstock.job.job import Job
 from penstock.planning.limits import Limits
+from penstock.query.column_list import source_names
 from penstock.query.join_graph import JoinGraph
 from penstock.query.parse import parse
 from penstock.query.unreadable import CORRUPT
@@ -123,11 +124,7 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
         with collected_warnings(warned):
             query = parse(job.query, schemas, event_times)
     for name in frames:
-        if name not in query.sources:
-            known = ", ".join(query.sources)
-            raise OptionError(
-                f"{file}: sources.{name}: the query does not read it; it reads {known}"
-            )
+        _check_read(file, name, query.sources)
     options = engine_options(job)
     with blamed_on(file):
         plan = str(Engine(query, plan=job.plan, **options).plan)
@@ -152,6 +149,10 @@ def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> Prepared
     file = str(job.file or job.name)
     cells = 1 if job.cells == "auto" else job.cells
     options = lane_options(job, cells, parallelism(spark))
+    with blamed_on(f"{file}: query"):
+        read = source_names(job.query)
+    for name in job.sources:
+        _check_read(file, name, read)
     warned: list[str] = []
     with collected_warnings(warned):
         made = lane_of(options, lambda place: blamed_on(f"{file}: {place}" if place else file))
@@ -171,6 +172,13 @@ def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> Prepared
         tuple(warned),
         tuple(read_by_cells(made)),
     )
+
+
+def _check_read(file: str, name: str, read: Collection[str]) -> None:
+    """:class:`OptionError` if the query does not read the source ``name``."""
+    if name not in read:
+        known = ", ".join(read)
+        raise OptionError(f"{file}: sources.{name}: the query does not read it; it reads {known}")
 
 
 def _what_waits(job: Job, query: JoinGraph) -> list[str]:
