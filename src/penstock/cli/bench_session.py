@@ -24,6 +24,7 @@ from typing import Any
 
 from penstock.cli.bench_spark import check_system, keep_classes, watched
 from penstock.errors import OptionError
+from penstock.job.job import LANES
 
 FIGURES = {
     "query_cpu_seconds": "CPU",
@@ -46,6 +47,12 @@ def add_parser(names: Any) -> None:
         epilog="example: penstock bench session --only compiler,daemon --rounds 5",
     )
     bench.add_argument("--only", metavar="NAME,…", help="some of the tricks (default: all)")
+    bench.add_argument(
+        "--lane",
+        choices=LANES,
+        default="dataframes",
+        help="who reads the files (default: %(default)s)",
+    )
     bench.add_argument("--rounds", type=int, default=2, metavar="N", help="rounds (default: 2)")
     bench.add_argument(
         "--rows", type=int, default=200_000, metavar="N", help="tuples per stream (default: 200000)"
@@ -72,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
             raise OptionError(f"nothing is called {name!r}; choose from: {', '.join(about)}")
     runs = []
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
-        order = _order(Path(folder), options.rows, options.batches)
+        order = _order(Path(folder), options.rows, options.batches, options.lane)
         turns = _turns(names, options.rounds)
         for number, without in enumerate(["", *turns]):
             work = str(Path(folder) / f"{number}-{without}")
@@ -96,7 +103,7 @@ def _turns(names: list[str], rounds: int) -> list[str]:
     return ["", *(each for block in blocks for each in (*block, ""))]
 
 
-def _order(folder: Path, rows: int, batches: int) -> dict[str, Any]:
+def _order(folder: Path, rows: int, batches: int, lane: str) -> dict[str, Any]:
     """What all runs have in common, with their files in ``folder``."""
     from penstock.cli.bench.workloads import WORKLOADS
     from penstock.spark.bench.bench_run import write_streams
@@ -107,7 +114,7 @@ def _order(folder: Path, rows: int, batches: int) -> dict[str, Any]:
     often, few = _REHEARSAL
     write_streams(replace(workload, rows=often * few).tables(), folder / "few", often)
     return {
-        "kind": "penstock",
+        "kind": "source" if lane == "source" else "penstock",
         "store": "rocksdb",
         "master": "local[2,4]",
         "partitions": 2,

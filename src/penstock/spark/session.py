@@ -15,16 +15,14 @@ stays as it is (:mod:`penstock.spark.start.given_settings`).
 
 On one machine a failed task is tried again (``local[N,4]``), which plain ``local[N]`` does not do,
 and there are as many shuffle partitions as cores, since each costs a fixed time per micro-batch.
-There also the JVM is told to compile early, and quickly rather than well, with one thread for its
-garbage: the work on rows is done elsewhere, and what is left for Java is long code that runs a few
-times per batch. Without that, most of its CPU seconds go into compiling it again, and better. It
-may also load Spark's classes without collecting garbage each time there are more of them, starts
-with a small heap, which grows as it has to and is mostly for new objects, since few live longer
-than a batch, and takes its classes from an archive if there is one
-(:mod:`penstock.spark.start.class_archive`). Local files are written without a second file and a
-process for each (:mod:`penstock.spark.start.local_files`), and Hadoop's settings, which go with
-everything, are fewer (:mod:`penstock.spark.start.hadoop_defaults`). What each is worth stands
-beside it (:mod:`penstock.spark.start.tuning`).
+There also the JVM is told to compile quickly rather than well, with one thread for its garbage: the
+work on rows is done elsewhere, and what is left for Java is long code that runs a few times per
+batch. Without that, most of its CPU seconds go into compiling it again, and better. It starts with
+a small heap, which grows as it has to and is mostly for new objects, since few live longer than a
+batch, and takes its classes from an archive if there is one
+(:mod:`penstock.spark.start.class_archive`). Hadoop's settings, which go with everything, are fewer
+(:mod:`penstock.spark.start.hadoop_defaults`). What each is worth stands beside it
+(:mod:`penstock.spark.start.tuning`).
 """
 
 from __future__ import annotations

@@ -34,6 +34,11 @@ def test_reports_are_found_among_observed_metrics() -> None:
         "penstock 2": {"reports": None},
     }
     assert cell_reports(observed) == [first, second]
+    again = [replace(each, origin="live").to_json() for each in (first, second)]
+    observed["penstock 1"] = {"reports": [second.to_json(), first.to_json(), *again]}
+    assert cell_reports(observed) == [first, second], "each once, if a batch is computed twice"
+    observed["penstock 2"] = {"reports": [first.to_json()]}
+    assert cell_reports(observed) == [first, first, second], "of two joins"
     assert cell_reports({}) == []
 
 

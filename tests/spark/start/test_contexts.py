@@ -110,6 +110,34 @@ def test_a_file_of_defaults_counts_where_python_comes_first(tmp_path: Path) -> N
     assert found["spark.driver.extraJavaOptions"].endswith(" -Da=b")
 
 
+def test_the_shell_of_pyspark(tmp_path: Path) -> None:
+    """Its session was there first, as in a notebook that makes its own: that one is used."""
+    command = [str(BIN / "pyspark"), "--master", "local[1]", "--driver-memory", "1g"]
+    command += ["--conf", f"{ZONE}={BERLIN}", "--conf", "spark.ui.enabled=false"]
+    typed = (
+        "import context_run, penstock.spark\n"
+        "assert penstock.spark.session() is spark\n"
+        f"context_run.main({str(tmp_path / 'work')!r})\n"
+    )
+    # Python takes a pipe for a person, and starts what the shell starts with.
+    found = outcome(command, tmp_path / "work", typed=typed, PYSPARK_DRIVER_PYTHON_OPTS="-i")
+    assert found["spark.app.name"] == "PySparkShell"
+    assert found["spark.master"] == "local[1]"
+    assert found[ZONE] == BERLIN
+    assert found[PROVIDER] == ROCKSDB
+    assert [found[name] for name in OF_ONE_MACHINE] == [None] * len(OF_ONE_MACHINE)
+
+
+@pytest.mark.skipif("PENSTOCK_LONG" not in os.environ, reason="long: set PENSTOCK_LONG=1")
+def test_executors_in_processes_of_their_own_on_one_machine(tmp_path: Path) -> None:
+    master = "local-cluster[2,1,1024]"
+    found = outcome([sys.executable], tmp_path / "work", ("job",), PENSTOCK_MASTER=master)
+    assert found["spark.master"] == master
+    assert found["failure"] is None
+    assert found["cells"] == [0, 1]
+    assert found[PARTITIONS] == "2"
+
+
 def test_a_cluster_whose_workers_have_folders_of_their_own(tmp_path: Path) -> None:
     """A master and two workers, each a process; executors find Penstock as they find pyspark."""
     conf = tmp_path / "conf"

@@ -157,11 +157,14 @@ def numbers(report: Column, sources: Sequence[str]) -> list[Column]:
 
 
 def cell_reports(observed: Mapping[str, Any]) -> list[CellReport]:
-    """The reports among the observed metrics of a batch, by cell."""
-    texts = [
-        text
-        for name, row in observed.items()
-        if name.startswith(OBSERVED)
-        for text in row[COLUMN] or ()
-    ]
-    return sorted((CellReport.from_json(text) for text in texts), key=lambda report: report.cell)
+    """The reports among the observed metrics of a batch, by cell.
+
+    Where a batch is computed several times (side outputs, ``foreachBatch`` with several actions),
+    pyspark 4.2 has the reports of all times, and 4.3 those of one: the first of each cell counts.
+    """
+    found: list[CellReport] = []
+    for name, row in observed.items():
+        if name.startswith(OBSERVED):
+            reports = [CellReport.from_json(text) for text in row[COLUMN] or ()]
+            found += {report.cell: report for report in reversed(reports)}.values()
+    return sorted(found, key=lambda report: report.cell)

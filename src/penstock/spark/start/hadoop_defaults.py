@@ -37,7 +37,9 @@ _FORGET = """
 def forget_needless_defaults(spark: SparkSession) -> None:
     """Make the settings that ``spark`` sends around fewer."""
     java, settings = java_of(spark), hadoop_settings(spark)
-    java.org.apache.hadoop.mapred.JobConf(False)  # Whose defaults are read when it is first made.
+    # Both have defaults of their own, which are read, with all others, when they are first asked.
+    java.org.apache.hadoop.mapred.JobConf(False)
+    java.org.apache.hadoop.fs.FileSystem.getLocal(settings)
     kinds = settings.getClass(), java.Class.forName("java.lang.String")
     script = java.org.codehaus.janino.ScriptEvaluator()
     script.setParameters(
