@@ -640,16 +640,17 @@ class WholePush:
         cost = 0.0
         for slot, count, _ in self._coming:
             for reader in slot.readers:
-                cost += count * prices[reader.alias]
+                cost += count * prices.get(reader.alias, 0.0)
         return cost
 
-    def counts(self) -> dict[str, int]:
-        """Rows that come to each window, at most."""
+    def counts(self, leaves: Mapping[str, LeafWindow]) -> dict[str, int]:
+        """Rows that come to each of ``leaves``, at most."""
         counts = {}
         for slot, count, _ in self._coming:
             chosen = self._tables.facts.item(slot.place, CHOSEN)
             for reader in slot.readers:
-                counts[reader.alias] = count if chosen < 0 else chosen
+                if reader.alias in leaves:
+                    counts[reader.alias] = count if chosen < 0 else chosen
         return counts
 
     def join(

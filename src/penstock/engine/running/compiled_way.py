@@ -50,7 +50,8 @@ def push_compiled(
         if credit is not None and probes is None and not trees[0].missing:
             passes = credit.covers(whole.priced(credit.prices), whole.rows, clock.now)
         if not passes:
-            control.begin(whole.counts(), whole.first, join.clock.now, clock.now, probes)
+            counts = whole.counts(join.leaves[0])
+            control.begin(counts, whole.first, join.clock.now, clock.now, probes)
             join.has_begun = True
             if not control.is_idle:
                 return "probes that are limited or owed"
