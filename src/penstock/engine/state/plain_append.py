@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from penstock.engine.state.address import address_of
 from penstock.engine.state.hash_index import HashIndex
-from penstock.engine.state.lifespan import Lifespan
 from penstock.engine.state.payload import Payload
 from penstock.engine.state.rows import Rows
 from penstock.values.wiring import KeyColumn
@@ -22,8 +21,7 @@ Int64s = NDArray[np.int64]
 
 
 class PlainAppend:
-    """Where new rows go in ``rows``: ``keys``, ``payload``, on the arrival line which may be in
-    results and their partitions, and at last which of the payload is NULL."""
+    """Where new rows go in ``rows``: ``keys``, then ``payload``, then which of that is NULL."""
 
     def __init__(
         self,
@@ -31,17 +29,13 @@ class PlainAppend:
         keys: Sequence[int],
         payload: Payload,
         indexes: Mapping[tuple[KeyColumn, ...], HashIndex],
-        lifespan: Lifespan,
-        chosen: int | None,
+        span: int | None,
     ) -> None:
-        """Rows die by ``lifespan``. ``chosen`` is the column that tells which may be in results."""
         self._rows = rows
         self._keys = keys
         self._payload = payload
         self._indexes = indexes
-        self._lifespan = lifespan
-        self._chosen = chosen
-        self._lists = np.empty(0, np.int64)
+        self._span = -1 if span is None else span
         self._generation = -1
         self._whole = 0
         """Indexes that lack no row. They remain whole, so their number tells which."""
@@ -62,20 +56,13 @@ class PlainAppend:
         return self._code
 
     def _write_down(self) -> None:
-        rows, lifespan = self._rows, self._lifespan
+        rows = self._rows
         whole = {keys: index for keys, index in self._indexes.items() if index.stop == rows.head}
-        span = -1 if lifespan.fixed_span is None else lifespan.fixed_span
-        code = [rows.mask, address_of(rows.births), address_of(rows.deaths), span]
+        code = [rows.mask, address_of(rows.births), address_of(rows.deaths), self._span]
         rings = self._payload.in_rings
         columns = [*self._keys, *(ring.column for ring in rings.values())]
-        if self._chosen is not None:
-            columns.append(self._chosen)
-        if lifespan.partition is not None:
-            columns.append(lifespan.partition)
-            self._lists = lifespan.lists()
         columns += [flags for name in self._payload.flagged if (flags := rings[name].flags)]
-        code += (len(columns), len(whole), lifespan.count)
-        code.append(0 if lifespan.partition is None else address_of(self._lists))
+        code += (len(columns), len(whole))
         for number in columns:
             column = rows.columns[number]
             code += (address_of(column), column.itemsize)
