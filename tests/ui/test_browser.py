@@ -243,8 +243,10 @@ def test_pin_and_undo_reach_the_run(run: Run, page: Page) -> None:
     page.locator("#pin-plan").fill("((A C) B)")
     page.locator("#pin").click()
     expect(page.locator("#command-answer")).to_contain_text("sent")
-    page.locator("#undo").click()
-    page.locator("#plans button", has_text="pin").click()
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        page.locator("#undo").click()
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        page.locator("#plans button", has_text="pin").click()
     page.wait_for_function("document.getElementById('command-answer').textContent")
     page.locator("#pin-plan").fill("((A")
     page.locator("#pin").click()

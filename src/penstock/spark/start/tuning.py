@@ -130,16 +130,6 @@ TRICKS = (
         environment=lambda: {"PYSPARK_PYTHON": worker_python()},
     ),
     Trick(
-        "renaming",
-        "files of a checkpoint are written and renamed by the one file system that all others use",
-        "1.30 of CPU seconds, 1.17 with the start, with 40,000 rows in a micro-batch",
-        # Enough where renaming is atomic: warn_of_renaming tells where it is not.
-        {
-            "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution."
-            "streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-        },
-    ),
-    Trick(
         "hadoop",
         "no settings of Hadoop's other programs go around",
         "1.12 of CPU seconds, with 40,000 rows in a micro-batch",
