@@ -7,12 +7,11 @@ import datetime
 import importlib
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
+from acting_cells import acting
 from job_case import SCHEMA, JobCase, some_rows, write_rows
 from pyspark.sql import SparkSession
 from spark_case import SparkCase, cases
@@ -68,19 +67,12 @@ def test_an_explosion_fails_the_batch_and_the_job_goes_on(
 def stuck(folder: Path) -> type[CellProcessor]:
     """A processor that changes state and live engine, and does not come back."""
 
-    class Stuck(CellProcessor):
-        def handleInputRows(  # noqa: N802
-            self,
-            key: Any,
-            rows: Iterator[Any],
-            timerValues: Any,  # noqa: N803
-        ) -> Iterator[Any]:
-            yield from super().handleInputRows(key, rows, timerValues)
-            (folder / "stuck").touch()
-            while (folder / "stuck").exists():
-                time.sleep(0.01)
+    def act(_: CellProcessor) -> None:
+        (folder / "stuck").touch()
+        while (folder / "stuck").exists():
+            time.sleep(0.01)
 
-    return Stuck
+    return acting(act)
 
 
 def test_a_query_that_is_stopped_in_a_batch_goes_on(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from acting_cells import acting
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from spark_case import SparkCase, cases
@@ -25,22 +24,15 @@ join_module = importlib.import_module("penstock.spark.join")  # The package has 
 def dying(folder: Path, deaths: int) -> type[CellProcessor]:
     """A processor whose worker is killed, some times, with state and live engine changed."""
 
-    class Dying(CellProcessor):
-        def handleInputRows(  # noqa: N802
-            self,
-            key: Any,
-            rows: Iterator[Any],
-            timerValues: Any,  # noqa: N803
-        ) -> Iterator[Any]:
-            yield from super().handleInputRows(key, rows, timerValues)
-            for number in range(deaths):
-                try:
-                    (folder / f"death {number}").touch(exist_ok=False)
-                except FileExistsError:
-                    continue
-                os.kill(os.getpid(), signal.SIGKILL)
+    def act(_: CellProcessor) -> None:
+        for number in range(deaths):
+            try:
+                (folder / f"death {number}").touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            os.kill(os.getpid(), signal.SIGKILL)
 
-    return Dying
+    return acting(act)
 
 
 def test_a_killed_worker_and_a_task_that_is_tried_again(
