@@ -168,7 +168,7 @@ def test_interrupt_after_the_commit_is_not_lost(monkeypatch: pytest.MonkeyPatch)
     """
     running = engine(ROWS)
     with monkeypatch.context() as patch:
-        patch.setattr(Counters, "count", _interrupted)
+        patch.setattr(Counters, "count_rows", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             running.push({"A": batch(range(3), 0)})
     try:

@@ -43,6 +43,30 @@ _FRACTION = (1 << 52) - 1
 
 
 @kernel
+def merge(
+    left: NDArray[np.int64],
+    left_from: int,
+    right: NDArray[np.int64],
+    right_from: int,
+    due: int,
+    out: NDArray[np.int64],
+) -> None:
+    """Fill ``out`` with the columns of both matrices, in the order of row ``due``, which both are
+    in; of ``left`` those from ``left_from`` on, and so on. Of equals, those of ``left`` come first.
+    """
+    i, j = left_from, right_from
+    for k in range(out.shape[1]):
+        if j == right.shape[1] or (i < left.shape[1] and left[due, i] <= right[due, j]):
+            for row in range(out.shape[0]):
+                out[row, k] = left[row, i]
+            i += 1
+        else:
+            for row in range(out.shape[0]):
+                out[row, k] = right[row, j]
+            j += 1
+
+
+@kernel
 def rows_in_time(
     order: Int64s,
     groups: Int64s,

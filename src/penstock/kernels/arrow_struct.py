@@ -42,7 +42,9 @@ FIRST, LAST, CHOSEN, LATE, WITHOUT_TIME, NULLS = range(8, 14)
 """Found: the first and the last event time of the rows that are taken in, in ticks; how many these
 are, in ``PLACES`` (negative: all as they lie); rows that are late or have no time; a bit for each
 column that has a NULL."""
-FACTS = 14
+BIRTHS = 14
+"""The address of the places of rows on the arrival line, 0 where event times are what counts."""
+FACTS = 15
 MOST_COLUMNS = 63
 """Columns of a source for which there are bits."""
 IN_BYTES = -1
@@ -166,6 +168,54 @@ def _choose(fact: Int64s, times: Int64s, valid: int, offset: int) -> int:
         fact[FIRST] = times[places[0, 0]] * ticks
         fact[LAST] = times[places[0, number - 1]] * ticks
     return READY
+
+
+@kernel
+def number_arrivals(
+    facts: NDArray[np.int64], found: NDArray[np.int64], place: int, births: Int64s
+) -> int:
+    """Number the rows of all sources from ``place`` on in the order of their times; how many.
+
+    Rows of one time stand in the order of the sources, and then as they lie. ``births`` has room
+    for all rows. ``FIRST`` and ``LAST`` become the places of the first and the last row.
+    """
+    sources = facts.shape[0]
+    lefts, times = np.zeros(sources, np.int64), np.zeros(sources, np.int64)
+    ends, used = np.zeros(sources, np.int64), 0
+    for source in range(sources):
+        fact = facts[source]
+        if fact[COUNT] == 0:
+            continue
+        fact[BIRTHS] = births[used:].ctypes.data
+        used += fact[COUNT]
+        ends[source] = fact[CHOSEN] if fact[CHOSEN] >= 0 else fact[COUNT]
+        if ends[source]:
+            times[source] = _time_of(fact, found[source], 0)
+    number = 0
+    while True:
+        first = -1
+        for source in range(sources):
+            if lefts[source] < ends[source] and (first < 0 or times[source] < times[first]):
+                first = source
+        if first < 0:
+            return number
+        fact, at = facts[first], lefts[first]
+        row = int64s(fact[PLACES], at + 1)[at] if fact[CHOSEN] >= 0 else at
+        int64s(fact[BIRTHS], row + 1)[row] = place + number
+        if at == 0:
+            fact[FIRST] = place + number
+        fact[LAST] = place + number
+        lefts[first] = at + 1
+        if at + 1 < ends[first]:
+            times[first] = _time_of(fact, found[first], at + 1)
+        number += 1
+
+
+@kernel
+def _time_of(fact: Int64s, found: Int64s, at: int) -> int:
+    """The event time, in ticks, of the row that is taken in after ``at`` others."""
+    row = int64s(fact[PLACES], at + 1)[at] if fact[CHOSEN] >= 0 else at
+    return int(int64s(found[fact[TIME]], row + 1)[row] * fact[TICKS])
 
 
 @kernel

@@ -79,18 +79,6 @@ def split(found: Bools, yes: Int64s, no: Int64s) -> None:
         there += np.uint64(found[np.uint64(i)])
 
 
-@kernel
-def claim(claimed: Bools, mask: int, rows: Int64s, out: Int64s) -> int:
-    """Claim each of ``rows`` that nobody has claimed; these go into ``out``. How many."""
-    count = 0
-    for i in range(rows.shape[0]):
-        slot = rows[i] & mask
-        out[count] = rows[i]
-        count += not claimed[slot]
-        claimed[slot] = True
-    return count
-
-
 @inlined
 def _places(key: int, bits: int) -> tuple[np.int64, np.int64]:
     h = np.uint64(key)
@@ -101,25 +89,35 @@ def _places(key: int, bits: int) -> tuple[np.int64, np.int64]:
     return np.int64(h & spare), np.int64((h >> np.uint64(32)) & spare)
 
 
+@inlined
+def add_key(table: UInt64s, key: int) -> None:
+    """Put ``key`` into the filter, whose size is a power of two."""
+    first, second = _places(key, 64 * table.shape[0])
+    table[first >> 6] |= np.uint64(1) << np.uint64(first & 63)
+    table[second >> 6] |= np.uint64(1) << np.uint64(second & 63)
+
+
+@inlined
+def may_have(table: UInt64s, key: int) -> bool:
+    """Whether ``key`` may be in the filter."""
+    first, second = _places(key, 64 * table.shape[0])
+    one = (table[first >> 6] >> np.uint64(first & 63)) & np.uint64(1)
+    two = (table[second >> 6] >> np.uint64(second & 63)) & np.uint64(1)
+    return bool((one & two) != 0)
+
+
 @kernel
 def add(table: UInt64s, keys: Int64s) -> None:
-    """Put ``keys`` into the filter, whose size is a power of two."""
-    bits = 64 * table.shape[0]
+    """Put ``keys`` into the filter."""
     for i in range(keys.shape[0]):
-        first, second = _places(keys[i], bits)
-        table[first >> 6] |= np.uint64(1) << np.uint64(first & 63)
-        table[second >> 6] |= np.uint64(1) << np.uint64(second & 63)
+        add_key(table, keys[i])
 
 
 @kernel
 def may_contain(table: UInt64s, keys: Int64s, found: Bools) -> int:
     """Set ``found`` where the key may be in the filter; how many may."""
-    bits = 64 * table.shape[0]
     count = 0
     for i in range(keys.shape[0]):
-        first, second = _places(keys[i], bits)
-        one = (table[first >> 6] >> np.uint64(first & 63)) & np.uint64(1)
-        two = (table[second >> 6] >> np.uint64(second & 63)) & np.uint64(1)
-        found[i] = (one & two) != 0
+        found[i] = may_have(table, keys[i])
         count += found[i]
     return count

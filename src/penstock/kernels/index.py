@@ -171,6 +171,29 @@ def insert_chosen(
 
 
 @kernel
+def insert_flagged(
+    heads: Uint32s,
+    entries: Int64s,
+    shift: int,
+    mask: int,
+    tail: int,
+    start: int,
+    keys: Int64s,
+    flags: NDArray[np.uint8],
+) -> bool:
+    """As :func:`insert_chosen`, with a byte for each row."""
+    wide = np.int64(0)
+    for i in range(keys.shape[0]):
+        if flags[i]:
+            code = code_of(keys[i], shift)
+            wide |= code ^ keys[i]
+            _enter(heads, entries, shift, mask, tail, start + i, code)
+        else:
+            entries[(start + i) & mask] = ABSENT
+    return bool(wide == 0)
+
+
+@kernel
 def remove(
     heads: Uint32s, entries: Int64s, shift: int, mask: int, tail: int, start: int, stop: int
 ) -> None:

@@ -50,6 +50,13 @@ def int64s(address: int, size: int) -> NDArray[np.int64]:
 
 
 @inlined
+def uint64s(address: int, size: int) -> NDArray[np.uint64]:
+    """``size`` words of 64 bits from ``address`` on."""
+    array: NDArray[np.uint64] = carray(pointer(address), (size,), np.uint64)
+    return array
+
+
+@inlined
 def uint32s(address: int, size: int) -> NDArray[np.uint32]:
     """``size`` numbers of 32 bits from ``address`` on."""
     array: NDArray[np.uint32] = carray(pointer(address), (size,), np.uint32)

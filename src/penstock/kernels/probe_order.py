@@ -8,7 +8,12 @@ numbers, ``code``; what changes from push to push stands in ``now``.
 say where in ``code`` lists begin: of the columns of the key (address, mask, slot), of the
 comparisons that the probe does not make, and of the columns of ids (addresses) if the target holds
 composites. Behind the steps, the lifespans of the leaf of each slot are found. A *slot* is a place
-for the leaf rows of one stream; streams have slots in the order in which they come in.
+for the leaf rows of one stream; streams have slots in the order in which they come in. A step
+without an index (``HEADS`` is 0) tries all pairs.
+
+A step whose target ``LACKS`` rows since a change of plan stops before it probes: the caller
+completes what the candidates are going to ask for. What is completed comes to stand behind the new
+rows of the target, but counts as old: the rows in between are the gap that a probe must not see.
 
 A step may have a residual predicate. Either it is a program, and candidates are tested here
 (:mod:`~penstock.kernels.predicate`); it is an error if it fails for a candidate that has lived, and
@@ -26,9 +31,15 @@ from penstock.kernels.index import seed_of
 from penstock.kernels.kernel import kernel
 from penstock.kernels.lifespan import BEGINNING, FOREVER
 from penstock.kernels.pairs import mixed
-from penstock.kernels.pointer import int64s, uint32s
+from penstock.kernels.pointer import bytes_at, int64s, uint32s
 from penstock.kernels.predicate import keep_where
-from penstock.kernels.probe import holds, live_together, live_together_for, probe_keys
+from penstock.kernels.probe import (
+    ENOUGH,
+    holds,
+    live_together,
+    live_together_for,
+    probe_keys,
+)
 
 Int64s = NDArray[np.int64]
 
@@ -48,8 +59,10 @@ Int64s = NDArray[np.int64]
     PROGRAM,
     PARTS,
     DEPTH,
-) = range(15)
-STEP = 15
+    FLAGS,
+    LACKS,
+) = range(17)
+STEP = 17
 ASKS = -1
 """The number of ``PARTS`` of a predicate that the caller tests."""
 KEY = 3
@@ -58,14 +71,17 @@ CHECK = 7
 """Operator; address, mask, slot of the left column; the same of the right one."""
 DATE = 4
 """Address of births, address of deaths, span (negative: see the deaths), mask."""
-LOW, NEWEST, BOUND, NARROW = range(4)
-NOW = 4
+LOW, NEWEST, BOUND, NARROW, GAP_FROM, GAP_TO = range(6)
+NOW = 6
 """What a step needs to know in this push; the tails of the leaves follow by slot, and then the
 first rows that probes may see."""
-REST_STEP, REST_COUNT, REST_FAILED = range(3)
-REST = 3
+REST_STEP, REST_COUNT, REST_FAILED, REST_LACKS, IS_LONG, LONG_ITEMS = range(6)
+REST = 6
 """Where an order that was stopped stands: the step, 0 if it is the beginning, else 1 more; the
-candidates of it; the one that failed."""
+candidates of it; the one that failed. If it was stopped for a target that lacks rows, 1 more than
+its step (then the first number is the step); negative when that has been seen to. And whether the
+push is so long against windows that many candidates have never lived: then these are left out at
+every step (``LONG_ITEMS`` has a bit for each item of a push, :mod:`~penstock.kernels.push`)."""
 STOPPED, FAILED = -1, -2
 """Answers of an order: the caller is asked; a predicate has failed. Less than that is a lack of
 room."""
@@ -92,6 +108,81 @@ def _gather_keys(
         for i in range(count):
             place = np.uint64(rows[np.uint64(i)] & mask)
             keys[np.uint64(i)] = mixed(keys[np.uint64(i)], column[place])
+
+
+@kernel
+def _compare(operator: int, left: int, rights: Int64s, keep: NDArray[np.uint8]) -> None:
+    """Clear ``keep`` where ``left operator right`` does not hold."""
+    for k in range(rights.shape[0]):
+        keep[np.uint64(k)] &= np.uint8(holds(operator, left, rights[np.uint64(k)]))
+
+
+@kernel
+def _seen(
+    code: Int64s, base: int, slots: int, low: int, bound: int, lows: Int64s, rows: Int64s
+) -> int:
+    """Fill ``rows`` with the rows of the target that may be in results; how many."""
+    mask, flags = code[base + MASK], code[base + FLAGS]
+    number = 0
+    for row in range(low, bound):
+        place = np.uint64(row & mask)
+        is_one = flags == 0 or bytes_at(flags, mask + 1)[place] != 0
+        for each in range(code[base + ID_COUNT]):
+            ids = int64s(code[code[base + IDS] + each], mask + 1)
+            is_one &= ids[place] >= lows[slots + each]
+        rows[np.uint64(number)] = row
+        number += int(is_one)
+    return number
+
+
+@kernel
+def _try_all(
+    code: Int64s,
+    base: int,
+    known: NDArray[np.int64],
+    slots: int,
+    count: int,
+    low: int,
+    bound: int,
+    lows: Int64s,
+    found: NDArray[np.int64],
+) -> int:
+    """Find the pairs of combinations and rows of the target that pass every comparison; how many.
+
+    Positions and rows are in ``found``, as far as there is room.
+    """
+    room, mask = found.shape[1], code[base + MASK]
+    rows = np.empty(max(bound - low, 0), np.int64)
+    size = _seen(code, base, slots, low, bound, lows, rows)
+    checks, many = code[base + WIDE_CHECKS], code[base + WIDE_COUNT]
+    rights = np.empty((many, size), np.int64)
+    for each in range(many):
+        at = checks + CHECK * each
+        column = int64s(code[at + 4], code[at + 5] + 1)
+        part = code[at + 6] - slots
+        for k in range(size):
+            row = rows[np.uint64(k)]
+            if code[base + ID_COUNT]:
+                row = int64s(code[code[base + IDS] + part], mask + 1)[np.uint64(row & mask)]
+            rights[each, np.uint64(k)] = column[np.uint64(row & code[at + 5])]
+    keep = np.empty(size, np.uint8)
+    number = 0
+    for i in range(count):
+        keep[:] = 1
+        for each in range(many):
+            at = checks + CHECK * each
+            row = known[code[at + 3], i]
+            left = int64s(code[at + 1], code[at + 2] + 1)[np.uint64(row & code[at + 2])]
+            _compare(code[at], left, rights[each], keep)
+        for k in range(size):
+            if keep[np.uint64(k)]:
+                if number < room:
+                    found[0, np.uint64(number)] = i
+                    found[1, np.uint64(number)] = rows[np.uint64(k)]
+                number += 1
+        if number > room + ENOUGH:
+            return number
+    return number
 
 
 @kernel
@@ -188,6 +279,27 @@ def _has_lived(
 
 
 @kernel
+def _keep_living(
+    code: Int64s,
+    dates: int,
+    tails: Int64s,
+    made: NDArray[np.int64],
+    slots: int,
+    number: int,
+    keep: Int64s,
+) -> int:
+    """Keep the candidates that have lived; how many."""
+    kept = np.uint64(0)
+    for i in range(number):
+        keep[kept] = i
+        kept += np.uint64(_has_lived(code, dates, tails, made, slots, i))
+    living = int(np.int64(kept))
+    if living < number:
+        _pack(made, slots, keep, living)
+    return living
+
+
+@kernel
 def _test(
     code: Int64s,
     base: int,
@@ -267,6 +379,8 @@ def run(
     tails = now[NOW * steps :]
     lows = tails[(now.shape[0] - NOW * steps) // 2 :]
     dates = STEP * steps
+    if begin == 0 and slots > 1 and rest[IS_LONG]:
+        count = _keep_living(code, dates, tails, work[0], slots, count, keys)
     for step in range(begin):
         slots += max(code[STEP * step + ID_COUNT], 1)
     if begin:
@@ -277,31 +391,48 @@ def run(
             return 0
         known, made = work[step & 1], work[1 - (step & 1)]
         base, at = STEP * step, NOW * step
+        if code[base + LACKS] and rest[REST_LACKS] != -(step + 1):
+            rest[REST_STEP], rest[REST_COUNT], rest[REST_LACKS] = step, count, step + 1
+            return STOPPED
+        rest[REST_LACKS] = 0
         narrow = now[at + NARROW] != 0
         mask = code[base + MASK]
         tally[2 * step] = count
-        _gather_keys(code, base, known, count, keys)
-        number = int(
-            np.int64(
-                probe_keys(
-                    keys[:count],
-                    uint32s(code[base + HEADS], mask + 1),
-                    int64s(code[base + ENTRIES], mask + 1),
-                    narrow,
-                    code[base + SHIFT],
-                    mask,
-                    now[at + LOW],
-                    now[at + NEWEST],
-                    now[at + BOUND],
-                    0,
-                    active,
-                    found,
+        tries_all = code[base + HEADS] == 0
+        if tries_all:
+            low, bound = now[at + LOW], now[at + BOUND]
+            number = _try_all(code, base, known, slots, count, low, bound, lows, found)
+        else:
+            _gather_keys(code, base, known, count, keys)
+            number = int(
+                np.int64(
+                    probe_keys(
+                        keys[:count],
+                        uint32s(code[base + HEADS], mask + 1),
+                        int64s(code[base + ENTRIES], mask + 1),
+                        narrow,
+                        code[base + SHIFT],
+                        mask,
+                        now[at + LOW],
+                        now[at + NEWEST],
+                        now[at + BOUND],
+                        0,
+                        active,
+                        found,
+                    )
                 )
             )
-        )
         if number >= room:
-            return FAILED - (number + 1)
+            return int(FAILED - (number + 1))
         positions, matches = found[0], found[1]
+        if now[at + GAP_TO] > now[at + GAP_FROM]:
+            kept = 0
+            for i in range(number):
+                row = matches[np.uint64(i)]
+                positions[np.uint64(kept)] = positions[np.uint64(i)]
+                matches[np.uint64(kept)] = row
+                kept += int(row < now[at + GAP_FROM] or row >= now[at + GAP_TO])
+            number = kept
         for slot in range(slots):
             old, new = known[slot], made[slot]
             for i in range(number):
@@ -322,7 +453,7 @@ def run(
             number = kept
         checks = code[base + (NARROW_CHECKS if narrow else WIDE_CHECKS)]
         many = code[base + (NARROW_COUNT if narrow else WIDE_COUNT)]
-        if many and number:
+        if many and number and not tries_all:
             for i in range(number):
                 keys[np.uint64(i)] = i
             kept = number
@@ -331,6 +462,8 @@ def run(
             if kept < number:
                 _pack(made, slots, keys, kept)
             number = kept
+        if rest[IS_LONG] and number:
+            number = _keep_living(code, dates, tails, made, slots, number, keys)
         if code[base + PARTS] and number:
             rest[REST_COUNT] = number
             if code[base + PARTS] == ASKS:
@@ -344,4 +477,4 @@ def run(
         count = number
     if is_dated and count:
         count = _date(code, dates, tails, work[steps & 1], slots, count, keys)
-    return count
+    return int(count)

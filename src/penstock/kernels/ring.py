@@ -182,7 +182,7 @@ def order_of(values: Int64s) -> Int64s | None:
     lowest, highest, rising = survey(values)
     if rising:
         return None
-    bits = (highest - lowest).bit_length()
+    bits = (int(highest) - int(lowest)).bit_length()
     if n < _FEW or bits > 4 * DIGIT:
         return np.argsort(values, kind="stable")
     passes = -(-bits // DIGIT)

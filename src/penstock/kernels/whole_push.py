@@ -23,28 +23,25 @@ from penstock.kernels import arrow_struct
 from penstock.kernels.answer import answer
 from penstock.kernels.arrow_struct import is_valid
 from penstock.kernels.cycles import cycles
-from penstock.kernels.kernel import kernel
-from penstock.kernels.lifespan import BEGINNING, FOREVER
-from penstock.kernels.pointer import bytes_at, int64s
-from penstock.kernels.push import (
+from penstock.kernels.guards import (
     ANSWERED,
     BYTES,
     CHOOSES,
     DONE,
-    GUARDED,
-    HEAD,
-    KIND,
-    MASK,
-    OLD,
+    FIRST_GUARD,
+    GUARD,
+    GUARDS,
     OPPOSITE,
     RESULTS,
-    RING_LOW,
     SCRATCH,
-    TAIL,
     WINDOW,
-    run,
 )
+from penstock.kernels.kernel import kernel
+from penstock.kernels.lifespan import BEGINNING, FOREVER
+from penstock.kernels.pointer import bytes_at, int64s
+from penstock.kernels.push import GUARDED, KIND, run
 from penstock.kernels.ring import first_alive
+from penstock.kernels.rings import HEAD, MASK, OLD, RING_LOW, TAIL
 from penstock.kernels.window import COLUMN, COLUMNS, FIRST, append
 
 Int64s = NDArray[np.int64]
@@ -64,19 +61,23 @@ Int64s = NDArray[np.int64]
     NUMBERS,
     SPACE,
     KEPT,
+    FLAGS,
     IS_ARRANGED,
-) = range(15)
+) = range(16)
+ALL_KEYS = -(1 << 40)
+"""The pick of a column that tells which rows have all keys of the window."""
 OLDEST = 2
 """Where the earliest birth stands in a row of ``births``."""
-ARRIVAL = 15
+ARRIVAL = 16
 """Of the new rows of a window: the table of :mod:`~penstock.kernels.window` and its size;
 the ring; the lap; the number of the source; where the addresses of the columns of the source, of
 their validity and the offsets of that are; which of these columns the window has (``PICKS``: keys
 first, how many these are follows; a negative number -1 - c is the validity of column c, in bytes);
 room for the addresses of these; where the numbers of its indexes are; the address of working space,
 if it may be needed, for one number more per row than the window has columns, and then for one more
-for each row; where to put which rows of the source were taken in (0: nowhere). ``IS_ARRANGED`` is
-found: whether these are not simply all as they lie."""
+for each row; where to put which rows of the source were taken in (0: nowhere); on the arrival line,
+the column of bytes that tell which rows may be in results, as all are taken in (else -1).
+``IS_ARRANGED`` is found: whether these are not simply all as they lie."""
 
 
 @kernel
@@ -115,7 +116,7 @@ def _select(each: Int64s, fact: Int64s, valid: Int64s, offsets: Int64s, places: 
         for i in range(count):
             places[np.uint64(i)] = i
     picks = int64s(each[PICKS], each[KEYS])
-    for key in range(each[KEYS]):
+    for key in range(each[KEYS] if each[FLAGS] < 0 else 0):
         address, offset = valid[picks[key]], offsets[picks[key]]
         if address == 0:
             continue
@@ -161,6 +162,27 @@ def _flag(
 
 
 @kernel
+def _flag_whole(
+    keys: Int64s,
+    valid: Int64s,
+    offsets: Int64s,
+    is_arranged: bool,
+    places: Int64s,
+    count: int,
+    target: int,
+) -> None:
+    """A byte for each row: whether none of its ``keys`` is NULL."""
+    out = bytes_at(target, count)
+    out[:] = 1
+    for key in keys:
+        if valid[key] == 0:
+            continue
+        for i in range(count):
+            place = places[np.uint64(i)] if is_arranged else np.int64(i)
+            out[np.uint64(i)] &= is_valid(valid[key], offsets[key], place)
+
+
+@kernel
 def _arrange(each: Int64s, fact: Int64s, table: Int64s) -> tuple[int, int]:
     """Find or make the columns of the new rows of a window; how many rows, and their times."""
     columns, count = table[COLUMNS], fact[arrow_struct.COUNT]
@@ -169,7 +191,7 @@ def _arrange(each: Int64s, fact: Int64s, table: Int64s) -> tuple[int, int]:
     offsets = int64s(each[OFFSETS], width)
     picks, copied = int64s(each[PICKS], columns), int64s(each[COPIED], columns)
     is_arranged = fact[arrow_struct.CHOSEN] >= 0
-    for key in range(each[KEYS]):
+    for key in range(each[KEYS] if each[FLAGS] < 0 else 0):
         is_arranged |= valid[picks[key]] != 0
     each[IS_ARRANGED] = is_arranged
     space = each[SPACE]
@@ -177,6 +199,8 @@ def _arrange(each: Int64s, fact: Int64s, table: Int64s) -> tuple[int, int]:
     number = _select(each, fact, valid, offsets, places) if is_arranged else count
     places = places[:number]
     times = found[fact[arrow_struct.TIME]]
+    if fact[arrow_struct.BIRTHS]:
+        times = fact[arrow_struct.BIRTHS]
     if is_arranged:
         space += 8 * count
         _gather(times, 8, places, space)
@@ -184,7 +208,11 @@ def _arrange(each: Int64s, fact: Int64s, table: Int64s) -> tuple[int, int]:
     for column in range(columns):
         pick = picks[column]
         space += 8 * count
-        if pick < 0:
+        if pick == ALL_KEYS:
+            keys = picks[: each[KEYS]]
+            _flag_whole(keys, valid, offsets, is_arranged, places, number, space)
+            copied[column] = space
+        elif pick < 0:
             _flag(valid[-1 - pick], offsets[-1 - pick], is_arranged, places, number, space)
             copied[column] = space
         elif is_arranged:
@@ -215,15 +243,20 @@ def _take_in(
         table = int64s(each[CODE], each[SIZE])
         count, times = _arrange(each, fact, table)
         head = rings[ring, HEAD]
+        copied = int64s(each[COPIED], table[COLUMNS])
+        flags = np.int64(0)
+        if each[FLAGS] >= 0 and not bytes_at(copied[each[FLAGS]], count).all():
+            flags = copied[each[FLAGS]]
         wide = append(
             table,
             head,
             rings[ring, TAIL],
             times,
-            fact[arrow_struct.TICKS],
+            1 if fact[arrow_struct.BIRTHS] else fact[arrow_struct.TICKS],
             count,
-            int64s(each[COPIED], table[COLUMNS]),
+            copied,
             hashes,
+            flags,
         )
         rings[ring, HEAD] = head + count
         index = 0
@@ -240,13 +273,17 @@ def _clear(code: Int64s, rings: NDArray[np.int64], met: NDArray[np.uint8]) -> No
     """New rows are awake, and nobody has been met."""
     for item in range(code[0]):
         at = code[1 + item]
-        if code[at + KIND] == GUARDED:
-            window, opposite = code[at + WINDOW], code[at + OPPOSITE]
-            mask = rings[window, MASK]
-            asleep = bytes_at(code[at + BYTES], mask + 1)
-            for row in range(rings[window, OLD], rings[window, HEAD]):
-                asleep[np.uint64(row & mask)] = 0
-            if code[at + CHOOSES]:
+        if code[at + KIND] != GUARDED or code[at + WINDOW] < 0:
+            continue
+        window = code[at + WINDOW]
+        mask = rings[window, MASK]
+        asleep = bytes_at(code[at + BYTES], mask + 1)
+        for row in range(rings[window, OLD], rings[window, HEAD]):
+            asleep[np.uint64(row & mask)] = 0
+        for each in range(code[at + GUARDS]):
+            guard = at + FIRST_GUARD + GUARD * each
+            if code[guard + CHOOSES]:
+                opposite = code[guard + OPPOSITE]
                 met[SCRATCH : SCRATCH + rings[opposite, HEAD] - rings[opposite, OLD]] = 0
 
 
@@ -309,6 +346,7 @@ def push(
     met: NDArray[np.uint8],
     results: NDArray[np.int64],
     rest: Int64s,
+    log: Int64s,
     columns: Int64s,
     order: NDArray[np.int64],
     out: NDArray[np.int64],
@@ -342,6 +380,7 @@ def push(
         met,
         results,
         rest,
+        log,
     )
     count = progress[RESULTS]
     if lacking == DONE and count:

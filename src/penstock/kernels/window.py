@@ -4,6 +4,9 @@
 numbers named below; then, for each column, the address of its ring and the bytes of a value; then,
 for each index, the addresses of heads and entries, the shift, and the positions of the key columns,
 counted first. Key columns come first among the columns, and have eight bytes.
+
+``ROWS`` is how many rows live, if rows die by counting; ``LISTS`` is the address of the addresses
+of the lists of partitions (:mod:`~penstock.kernels.lifespan`), if it is by partition.
 """
 
 from __future__ import annotations
@@ -13,18 +16,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.kernels.index import insert, seed_of
+from penstock.kernels.index import insert, insert_flagged, seed_of
 from penstock.kernels.kernel import inlined, kernel
-from penstock.kernels.lifespan import FOREVER, death_after
+from penstock.kernels.lifespan import (
+    FOREVER,
+    death_after,
+    kill_by_count,
+    kill_by_partition,
+)
 from penstock.kernels.pairs import mixed
 from penstock.kernels.pointer import bytes_at, int64s, uint32s
 
 Int64s = NDArray[np.int64]
 AnyColumn = NDArray[Any]
 
-MASK, BIRTHS, DEATHS, SPAN, COLUMNS, INDEXES = range(6)
-FIRST = 6
+MASK, BIRTHS, DEATHS, SPAN, COLUMNS, INDEXES, ROWS, LISTS = range(8)
+FIRST = 8
 COLUMN = 2
+LATER, VICTIMS, PARTITIONS, EARLIER, OLDEST, NEWEST, SIZES = range(7)
+"""The lists of partitions: four columns of the ring, three by the number of a partition."""
+_MANY = 1 << 40
+"""More partitions than there are: their lists are as long as they are."""
 
 
 @kernel
@@ -54,12 +66,14 @@ def append(
     count: int,
     sources: Int64s,
     hashes: Int64s,
+    flags: int,
 ) -> int:
     """Put ``count`` rows in from ``start`` on, with columns from the addresses ``sources``.
 
     They are born at the times at the address ``times``, which count ``ticks``. ``hashes`` is
-    working space for as many numbers as there are rows. The answer has bit ``i`` set if a key of
-    index ``i`` is wide.
+    working space for as many numbers as there are rows. ``flags`` is the address of a byte for each
+    row that tells which go into indexes (0: all). The answer has bit ``i`` set if a key of index
+    ``i`` is wide.
     """
     mask, span = code[MASK], code[SPAN]
     slot = start & mask
@@ -95,6 +109,38 @@ def append(
                 for i in range(count):
                     values[np.uint64(i)] = mixed(values[np.uint64(i)], column[np.uint64(i)])
         at += keys
-        if not insert(heads, entries, shift, mask, tail, start, values):
+        if flags == 0:
+            is_narrow = insert(heads, entries, shift, mask, tail, start, values)
+        else:
+            chosen = bytes_at(flags, count)
+            is_narrow = insert_flagged(heads, entries, shift, mask, tail, start, values, chosen)
+        if not is_narrow:
             wide |= 1 << index
+    if code[ROWS]:
+        _kill(code, tail, start, start + count, births, deaths)
     return wide
+
+
+@kernel
+def _kill(code: Int64s, tail: int, start: int, stop: int, births: Int64s, deaths: Int64s) -> None:
+    """The rows from ``start`` on end the lives of older ones."""
+    mask, count = code[MASK], code[ROWS]
+    if code[LISTS] == 0:
+        kill_by_count(births, deaths, mask, tail, start, stop, count)
+        return
+    lists = int64s(code[LISTS], 7)
+    kill_by_partition(
+        births,
+        deaths,
+        int64s(lists[LATER], mask + 1),
+        int64s(lists[VICTIMS], mask + 1),
+        int64s(lists[PARTITIONS], mask + 1),
+        mask,
+        start,
+        stop,
+        count,
+        int64s(lists[OLDEST], _MANY),
+        int64s(lists[NEWEST], _MANY),
+        int64s(lists[EARLIER], mask + 1),
+        int64s(lists[SIZES], _MANY),
+    )

@@ -158,6 +158,16 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for column in ("text", "i64"):
         options = {"lateness": 20, "many": True}
         yield _grouped("A.text", column, pair, "MIN MAX"), "auto", options
+    for detection in detections:  # What the compiled push does not leave to others.
+        told = {"feedback": Feedback(detection=detection, adaptive=False)}
+        for sources in (three, rows):
+            yield (
+                f"SELECT A.id, C.id FROM {sources} WHERE {star}",
+                "((A B) C)",
+                {**told, "execution": "reference"},
+            )
+    for where in (chain, theta):
+        yield f"SELECT A.id FROM {rows} WHERE {where}", "((A B) C)", {"execution": "reference"}
 
 
 def _grouped(key: str, column: str, sources: str, functions: str) -> str:

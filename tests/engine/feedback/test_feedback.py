@@ -256,15 +256,6 @@ def test_exists_is_what_a_search_finds(seed: int) -> None:
         assert (found == np.isin(sought, held[250:])).all()
 
 
-def test_claim_takes_each_row_once() -> None:
-    claimed = np.zeros(8, np.bool_)
-    out = np.empty(6, np.int64)
-    assert demand.claim(claimed, 7, np.array([9, 3, 9, 4, 3]), out) == 3
-    assert out[:3].tolist() == [9, 3, 4]
-    assert np.flatnonzero(claimed).tolist() == [1, 3, 4]
-    assert demand.claim(claimed, 7, np.array([4, 5]), out) == 1
-
-
 def test_a_filter_has_all_that_was_put_in() -> None:
     random = np.random.default_rng(1)
     table = np.zeros(256, np.uint64)

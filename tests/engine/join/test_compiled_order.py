@@ -62,7 +62,7 @@ def test_the_same_results_in_the_same_order_and_the_same_counts(
     tables = streams(seed, 60, 5, wide)
     in_one_call = run(text, plan, feedback, tables, batch)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CompiledPush, "why_not", lambda edges, top: "told so")
+        patch.setattr(CompiledPush, "why_not", lambda edges: "told so")
         compiled = run(text, plan, feedback, tables, batch)
         patch.setattr(CompiledOrder, "is_whole_for", lambda *_: False)
         stepwise = run(text, plan, feedback, tables, batch)

@@ -19,7 +19,7 @@ import penstock
 from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.working_memory import WORKING
 from penstock.errors import TooManyResults
-from penstock.kernels import probe, push
+from penstock.kernels import guards, probe, push
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("id", pa.int64())])
 SELECT = "SELECT A.id AS a, B.id AS b FROM "
@@ -66,7 +66,7 @@ def test_a_signal_ends_a_push_that_makes_millions(monkeypatch: pytest.MonkeyPatc
     (tree,) = engine.trees
     compiled = tree.in_one_call()
     assert compiled is not None
-    assert 0 < compiled._progress.item(push.RESULTS) <= MOST_PER_PORTION
+    assert 0 < compiled._progress.item(guards.RESULTS) <= MOST_PER_PORTION
     assert engine.metrics()["rows"] == 2_000
     assert len(engine.push({"B": rows(1_500)})) == 3_000_000
 

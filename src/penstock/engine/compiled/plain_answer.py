@@ -56,14 +56,15 @@ class PlainAnswer:
             columns.append((column.stream, ring))
         return cls(graph.schema, columns)
 
-    def __call__(self, results: NDArray[np.int64], streams: list[str]) -> pa.Table | None:
-        """The table of ``results``: rows of ``streams``, then births and deaths.
+    def __call__(self, results: NDArray[np.int64], streams: list[str], by: int) -> pa.Table | None:
+        """The table of ``results``: rows of ``streams``, then births and deaths, in the order of
+        row ``by``.
 
         None if a column has had a NULL, or they lie too far apart to be put in order here.
         """
         count = self._likely = results.shape[1]
         code, order, out = self.get_ready(streams)
-        if not len(code) or not kernel.answer(code, results, len(streams), order, out):
+        if not len(code) or not kernel.answer(code, results, by, order, out):
             return None
         return self.table(count)
 

@@ -34,14 +34,10 @@ rows are closed that nobody has asked for, a number in proportion to the push
 states in which a row has few combinations (:data:`LEAN`). With more, as those have that were made
 before the streams changed, they are left to who asks.
 
-**Ahead of a push.** Where only new rows of windows ask, as in left-deep trees, all that the push is
-going to ask for is completed before it, and the push itself runs as if nothing were missing, in one
-compiled call.
-
-**In the middle of a push**, where joins ask each other, completed combinations come to stand behind
-the new rows of the push, but count as old. So a probe that may see the state up to row b sees what
-lies before b and what was completed since: everything but the rows from b to the first completed
-one.
+**In the middle of a push** completed combinations come to stand behind the new rows of the push,
+but count as old. So a probe that may see the state up to row b sees what lies before b and what was
+completed since: everything but the rows from b to the first completed one. The compiled push stops
+where a state that lacks rows is about to be probed, and goes on when it has been completed.
 
 **Complete again** is the state when no row of some input is open, nor will be (the counters of the
 paper, in rows instead of keys), or when all the old rows of some leaf have died: a combination

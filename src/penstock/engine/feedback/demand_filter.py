@@ -34,6 +34,8 @@ class DemandFilter:
         self._keys = keys
         self._leaves = leaves
         self._table = np.zeros(1, np.uint64)
+        self.place = np.zeros(2, np.int64)
+        """The address of the table and its words, for a compiled push."""
         self._room = 0
         self._fill()
 
@@ -49,6 +51,15 @@ class DemandFilter:
         else:
             demand.add(self._table, keys)
 
+    def note_added(self, count: int) -> None:
+        """So many have come in a compiled push, which added them."""
+        self._room -= count
+
+    def get_ready(self) -> None:
+        """Make it anew if it has got more than it was made for."""
+        if self._room < 0:
+            self._fill()
+
     def may_contain(self, keys: Int64s, found: NDArray[np.bool_]) -> int:
         """Set ``found`` where the key may be there; how many may."""
         number: int = demand.may_contain(self._table, keys, found)
@@ -60,6 +71,7 @@ class DemandFilter:
         room = max(_SMALLEST, 2 * len(rows))
         words = _BITS * room // 64
         self._table = np.zeros(1 << (words - 1).bit_length(), np.uint64)
+        self.place[:] = self._table.ctypes.data, len(self._table)
         self._room = room - len(rows)
         if len(rows):
             values = key_values(self._keys, self._target.resolve(rows), self._leaves)

@@ -102,6 +102,11 @@ class Edge:
         return isinstance(self.source, LeafWindow) and self.source.stream.is_static
 
     @property
+    def open_guards(self) -> list[Guard]:
+        """Guards that are on, or from which rows still have to be fetched."""
+        return [guard for guard in self.guards if guard.is_on or guard in self._leaving]
+
+    @property
     def is_leaving(self) -> bool:
         """Whether rows still have to be fetched from a guard that was turned off."""
         return bool(self._leaving)
@@ -187,15 +192,16 @@ class Edge:
                 break
         return rows
 
-    def commit(self) -> None:
-        """The push is done."""
+    def commit(self) -> bool:
+        """The push is done; whether a guard is gone with it."""
         for guard in self.guards:
             guard.waiting.commit()
-        if self._leaving:
-            for guard in self._leaving:
-                guard.waiting.clear()
-            self._leaving.clear()
+        is_less = bool(self._leaving)
+        for guard in self._leaving:
+            guard.waiting.clear()
+        self._leaving.clear()
         self.is_guarded = True in [guard.is_on for guard in self.guards]
+        return is_less
 
     def undo(self) -> None:
         """The push has failed: those who were woken sleep on."""

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from penstock.engine.feedback.demand_filter import DemandFilter
 from penstock.engine.feedback.feedback import Command, Detection, Message
 from penstock.engine.feedback.waiting import Waiting
-from penstock.engine.feedback.waiting_in_window import WaitingInWindow, can_wait_in
+from penstock.engine.feedback.waiting_in_window import WaitingInWindow
 from penstock.engine.join.join_step import Input
 from penstock.engine.state.composite_state import key_values
 from penstock.engine.state.composites import NOTHING, Composites
@@ -96,7 +96,7 @@ class Guard:
         self.theirs = tuple(theirs for _, theirs in keys)
         self.is_on = False
         self.waiting: Waiting | WaitingInWindow
-        if isinstance(source, LeafWindow) and can_wait_in(source):
+        if isinstance(source, LeafWindow):
             self.waiting = WaitingInWindow(source, self.mine)
         else:
             self.waiting = Waiting(source.streams, leaves, self.mine)
@@ -105,13 +105,15 @@ class Guard:
         counts += [0, 0, 0, 0]
         self._leaves = leaves
         self._detection = detection
-        self._filter: DemandFilter | None = None
+        self.filter: DemandFilter | None = None
+        """The filter over the keys of the opposite input, if that detects who has no partner."""
         self.index: HashIndex | None = None
         self._target: Input | None = None
         self._log = log
-        self._for_good = opposite.is_static
+        self.is_final = opposite.is_static
+        """Whether a row that has no partner now will never have one."""
         self._sorts_out = (
-            isinstance(self.waiting, WaitingInWindow) and log is None and not self._for_good
+            isinstance(self.waiting, WaitingInWindow) and log is None and not self.is_final
         )
         """Whether test and suspension can be one call."""
 
@@ -121,13 +123,13 @@ class Guard:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether all that it does can be part of a compiled push."""
-        return self._sorts_out and (self.index is not None or not self.theirs)
+        """Whether all that it does can be part of a compiled push: messages are not recorded."""
+        return self._log is None
 
     @property
     def nbytes(self) -> int:
         """Bytes of those who wait, and of the filter if there is one."""
-        return self.waiting.nbytes + (0 if self._filter is None else self._filter.nbytes)
+        return self.waiting.nbytes + (0 if self.filter is None else self.filter.nbytes)
 
     # -- on and off, between pushes ----------------------------------------------------------
 
@@ -160,14 +162,14 @@ class Guard:
         if not self.theirs:
             return
         if self._detection == "bloom":
-            self._filter = DemandFilter(target, self.theirs, self._leaves)
+            self.filter = DemandFilter(target, self.theirs, self._leaves)
         else:
             self.index = target.index_on(self.theirs)
 
     def _detach(self) -> None:
         if self.index is not None and self._target is not None:
             self._target.release_index(self.theirs)
-        self.index = self._filter = self._target = None
+        self.index = self.filter = self._target = None
 
     # -- a push ------------------------------------------------------------------------------
 
@@ -177,8 +179,8 @@ class Guard:
         if news is None:
             return None
         keys = key_values(self.theirs, news.ids, self._leaves) if self.theirs else _ANY
-        if self._filter is not None:
-            self._filter.add(keys)
+        if self.filter is not None:
+            self.filter.add(keys)
         return self._woken(self.waiting.claim(keys))
 
     def release(self) -> Ids | None:
@@ -210,8 +212,8 @@ class Guard:
             self._counts[self.place + SLEPT] += count - len(awake)
             return ids if len(awake) == count else {stream: awake}
         found = np.empty(count, np.bool_)
-        if self._filter is not None:
-            number = self._filter.may_contain(keys, found)
+        if self.filter is not None:
+            number = self.filter.may_contain(keys, found)
         else:
             assert self.index is not None
             number = exists(keys, rows, self.index, found)
@@ -225,7 +227,7 @@ class Guard:
 
     def _suspend(self, ids: Ids) -> None:
         """These have no partner."""
-        if self._for_good:
+        if self.is_final:
             self._counts[self.place + DROPPED] += _count(ids)
             return
         self._counts[self.place + SLEPT] += _count(ids)

@@ -4,10 +4,8 @@ A guard at the edge of a leaf keeps rows back that the window holds anyway. So a
 a byte for each row (:mod:`penstock.engine.state.asleep`), and those who wait for a value are found
 by an index of the window itself, in which all rows stand: a match whose byte says that it is awake,
 or asleep at another guard, is passed over. New rows are entered, old ones let go of and all of them
-renumbered together with the window.
-
-This is for windows on the event-time line. On the arrival line a window also holds rows that can
-be in no result; there, and for composites, those who wait are kept apart
+renumbered together with the window. On the arrival line a window also holds rows that can be in no
+result; these are in no index, and awake for ever. Composites that wait are kept apart
 (:mod:`penstock.engine.feedback.waiting`).
 """
 
@@ -18,7 +16,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.probing import ACTIVE, probe_keys
@@ -30,11 +27,6 @@ Int64s = NDArray[np.int64]
 
 _ROOM = 256
 _NOBODY = np.empty(0, np.int64)
-
-
-def can_wait_in(window: LeafWindow) -> bool:
-    """Whether every row of ``window`` comes to its join, or waits."""
-    return not window.by_rows
 
 
 class WaitingInWindow:
@@ -50,8 +42,16 @@ class WaitingInWindow:
         self.index: HashIndex | None = None
         self._log: list[Int64s] = []
         """Rows that were woken since the last commit."""
-        self._handed_over: list[tuple[CompositeState, int, int]] = []
-        """The same rows by their numbers among those that were let in."""
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of the window."""
+        return self._window.rows
+
+    @property
+    def bytes(self) -> NDArray[np.uint8]:
+        """The byte of each row of the window, in a ring."""
+        return self._window.asleep.bytes
 
     @property
     def nbytes(self) -> int:
@@ -147,9 +147,9 @@ class WaitingInWindow:
         self._log.append(found)
         return {self._alias: found}
 
-    def note_woken(self, admitted: CompositeState, first: int, count: int) -> None:
-        """Somebody else has woken those who are the rows of ``admitted`` from ``first`` on."""
-        self._handed_over.append((admitted, first, count))
+    def note_woken(self, rows: Int64s) -> None:
+        """Somebody else has woken ``rows``."""
+        self._log.append(rows)
 
     def holds(self, keys: Int64s) -> NDArray[np.bool_]:
         """For which of ``keys`` somebody waits already: the MNS buffer, read."""
@@ -173,13 +173,9 @@ class WaitingInWindow:
     def commit(self) -> None:
         """Who was woken stays awake."""
         self._log.clear()
-        self._handed_over.clear()
 
     def undo_claims(self) -> None:
         """Go back to the last commit."""
-        for admitted, first, count in self._handed_over:
-            rows = np.arange(first, first + count, dtype=np.int64)
-            self._log.append(admitted.resolve(rows)[self._alias])
         for rows in self._log:
             self._window.asleep.bytes[rows & self._window.rows.mask] = self.number
         self.commit()

@@ -1,4 +1,4 @@
-"""A probe order as one compiled call, for joins by keys.
+"""A probe order as one compiled call.
 
 Step by step, a probe order costs some twenty calls into compiled code and as many arrays, however
 few rows there are. Here the order is written down once as a table of addresses and places
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.join.join_step import JoinStep
+from penstock.engine.join.join_step import Input, JoinStep
 from penstock.engine.state.address import address_of
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites, concatenate
@@ -75,7 +75,7 @@ WORKSPACE = _Workspace()
 
 
 class CompiledOrder:
-    """Combinations over ``streams`` go through ``steps``, all of them by keys."""
+    """Combinations over ``streams`` go through ``steps``."""
 
     def __init__(
         self,
@@ -124,9 +124,8 @@ class CompiledOrder:
         generations = [leaf.rows.generation for leaf in self._leaves]
         for step, bound in zip(self.steps, bounds, strict=True):
             rows, index = step.target.rows, step.index
-            assert index is not None
             generations.append(rows.generation)
-            now += (rows.low, rows.head - 1, bound, index.narrow)
+            now += (rows.low, rows.head - 1, bound, index is not None and index.narrow, 0, 0)
         now += [leaf.rows.tail for leaf in self._leaves]
         now += [leaf.rows.low for leaf in self._leaves]
         self._put_now(self._now_in_bytes, 0, *now)
@@ -204,22 +203,34 @@ class CompiledOrder:
                 WORKING.ask(needed, width + 2)
 
     def test(self, rest: Int64s, work: NDArray[np.int64]) -> None:
-        """The order has come to a residual predicate: keep those candidates for which it holds.
+        """The order has come to a target that lacks rows: complete what candidates will ask for. Or
+        to a residual predicate: keep those candidates for which it holds.
 
         If it is tested inside, that has failed for one of them, which is an error.
         """
-        number, count, failed = rest.tolist()
-        rest[:] = 0  # If the predicate cannot be computed, the next push begins at the beginning.
+        number, count, failed, lacking = rest[: kernel.IS_LONG].tolist()
+        # If that cannot be computed, the next push begins at the beginning.
+        rest[: kernel.IS_LONG] = 0
+        if lacking:
+            ids = dict(zip(self._known_before(number), work[number & 1], strict=False))
+            self.steps[number].complete({stream: rows[:count] for stream, rows in ids.items()})
+            rest[kernel.REST_STEP], rest[kernel.REST_COUNT] = number, count
+            rest[kernel.REST_LACKS] = -lacking
+            return
         step, made = self.steps[number - 1], work[number & 1]
-        known = len(self.given) + sum(len(_streams_of(s.target)) for s in self.steps[:number])
-        streams = list(self.slots)[:known]
+        streams = self._known_before(number)
         if step.program is not None:
             step.holding({s: made[i, failed : failed + 1] for i, s in enumerate(streams)})
             raise InvariantBroken("a predicate failed in a program, but not on columns")
         kept = step.holding({s: made[i, :count] for i, s in enumerate(streams)})
         if len(kept) < count:
-            made[:known, : len(kept)] = made[:known, kept]
+            made[: len(streams), : len(kept)] = made[: len(streams), kept]
         rest[kernel.REST_STEP], rest[kernel.REST_COUNT] = number, len(kept)
+
+    def _known_before(self, step: int) -> list[str]:
+        """The streams that candidates are of before ``step``, by slot."""
+        known = len(self.given) + sum(len(_streams_of(s.target)) for s in self.steps[:step])
+        return list(self.slots)[:known]
 
     @property
     def is_dated(self) -> bool:
@@ -236,13 +247,16 @@ class CompiledOrder:
         start = kernel.STEP * len(self.steps)
         code: list[int] = []
         for step in self.steps:
-            index, rows = step.index, step.target.rows
-            assert index is not None
-            code += (address_of(index.heads), address_of(index.entries), index.shift, rows.mask)
+            index, mask = step.index, step.target.rows.mask
+            if index is None:
+                code += (0, 0, 0, mask)
+            else:
+                code += (address_of(index.heads), address_of(index.entries), index.shift, mask)
+            wide = step.wide_checks if index is not None else step.loop
             for part, count in (
                 ([n for key in step.left_keys for n in self._key(key)], len(step.left_keys)),
                 ([n for c in step.narrow_checks for n in self._check(c)], len(step.narrow_checks)),
-                ([n for c in step.wide_checks for n in self._check(c)], len(step.wide_checks)),
+                ([n for c in wide for n in self._check(c)], len(wide)),
                 (columns := _id_columns(step.target), len(columns)),
             ):
                 code += (start + len(lists), count)
@@ -252,6 +266,7 @@ class CompiledOrder:
             else:
                 code += (start + len(lists), len(step.program.parts), step.program.depth)
                 lists += step.program.code(self._place_of)
+            code += (flags_of(step.target), step.target.missing is not None)
         return [*code, *lists]
 
     def _write_down(self) -> None:
@@ -274,6 +289,12 @@ class CompiledOrder:
 
     def _check(self, check: Condition) -> tuple[int, ...]:
         return (check.operator, *self._key(check.left), *self._key(check.right))
+
+
+def flags_of(source: Input) -> int:
+    """The address of the bytes that tell which rows of a window may be in results; 0: all."""
+    flags = source.flags if isinstance(source, LeafWindow) else None
+    return 0 if flags is None else address_of(flags)
 
 
 def _streams_of(target: LeafWindow | CompositeState) -> list[str]:

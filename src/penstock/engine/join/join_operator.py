@@ -67,10 +67,12 @@ class JoinOperator:
         self._compiled: list[CompiledOrder | None] = []
         """The orders that need no lifespans on the way."""
         self.reroute(node, inputs)
-        self._brief = min(leaves[stream].span for stream in self.streams) // (2 * len(self.streams))
+        span = min(leaves[stream].span for stream in self.streams)
+        self._brief = span // (2 * len(self.streams)) if span else -1
         """In a slice no longer than this, lifespans can wait until results are complete: what a
         probe sees was alive when the slice began, so there is little to reject. A composite of k
-        streams lives for about a k-th of the windows, as its oldest row is the first to go."""
+        streams lives for about a k-th of the windows, as its oldest row is the first to go. Where
+        rows may die as soon as they are born, and in any order, no slice is short."""
 
     def reroute(self, node: Join, inputs: Sequence[Input]) -> None:
         """Probe in the orders of ``node`` from now on: the same join in all other respects."""
@@ -94,7 +96,7 @@ class JoinOperator:
             self.steps.append(steps)
         self._compiled = [
             CompiledOrder(sorted(start), steps, self._leaves, self.state is None)
-            if self._compiles and all(step.hashed for step in steps)
+            if self._compiles
             else None
             for start, steps in zip(
                 streams, ([step for _, step in order] for order in self.steps), strict=True
@@ -203,11 +205,12 @@ class JoinOperator:
         count = most = len(batch)
         order = self._compiled[position]
         made: Composites | None
-        if upto is None and order is not None and self.is_brief:
-            if order.is_whole_for(batch, bounds):
-                made, most = order.run(batch, bounds)
-                self.growth[position] = 0.5 * self.growth[position] + 0.5 * most / count
-                return made
+        is_brief = upto is None and order is not None and self.is_brief
+        if is_brief and order is not None and order.is_whole_for(batch, bounds):
+            made, most = order.run(batch, bounds)
+            self.growth[position] = 0.5 * self.growth[position] + 0.5 * most / count
+            return made
+        if is_brief and all(step.hashed for _, step in steps):
             ids = batch.ids
             for (_, step), bound in zip(steps, bounds, strict=True):
                 ids = step.extend(ids, bound)

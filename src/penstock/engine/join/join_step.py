@@ -82,10 +82,10 @@ class JoinStep:
             self.index = target.index_on(self._right_keys)
             self.narrow_checks = (equalities if len(equalities) > 1 else ()) + linking.conditions
             self.wide_checks = equalities + linking.conditions
-            self._loop: tuple[Condition, ...] = ()
+            self.loop: tuple[Condition, ...] = ()
         else:
             self.narrow_checks = self.wide_checks = ()
-            self._loop = equalities + linking.conditions
+            self.loop = equalities + linking.conditions
 
     def retarget(self, target: Input) -> None:
         """The same rows, or those of them that count, are kept in ``target`` from now on."""
@@ -314,13 +314,13 @@ class JoinStep:
         visible = self.target.visible(bound if gap is None else self.target.rows.head)
         if gap is not None or among is not None:
             visible = visible[_counting(visible, gap, among)]
-        operators = np.array([c.operator for c in self._loop], np.int64)
-        lefts = self._values([c.left for c in self._loop], left.ids, len(left))
+        operators = np.array([c.operator for c in self.loop], np.int64)
+        lefts = self._values([c.left for c in self.loop], left.ids, len(left))
         found, made, width = [], 0, len(left.ids) + len(self.target.streams) + 2
         for start in range(0, len(visible), _BLOCK):
             rows = visible[start : start + _BLOCK]
             rights = self._values(
-                [c.right for c in self._loop], self.target.resolve(rows), len(rows)
+                [c.right for c in self.loop], self.target.resolve(rows), len(rows)
             )
             births, deaths = self.target.lifespans(rows)
             out = np.empty((4, max(_MATCHES, len(rows))), np.int64)

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.kernels import aggregate, ring
+
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -64,9 +66,9 @@ class Agenda:
         return joined(parts) if parts else self._nobody
 
     def add(self, entries: Int64s) -> None:
-        """Let ``entries`` wait. Called after :meth:`take`, once."""
-        if entries.shape[1] > 1:
-            entries = picked(entries, np.argsort(entries[self._due], kind="stable"))
+        """Let copies of ``entries`` wait. Called after :meth:`take`, once."""
+        order = ring.order_of(entries[self._due])
+        entries = entries.copy() if order is None else picked(entries, order)
         chunks: list[Int64s] = []
         heads: list[int] = []
         for chunk, cut in zip(self._chunks, self._cuts, strict=True):
@@ -84,10 +86,17 @@ class Agenda:
                 last, before = chunks[-1].shape[1] - heads[-1], chunks[-2].shape[1] - heads[-2]
                 if before > 2 * last:
                     break
-                both = np.concatenate([chunks[-2][:, heads[-2] :], chunks[-1][:, heads[-1] :]], 1)
-                chunks[-2:] = [picked(both, np.argsort(both[self._due], kind="stable"))]
+                both = np.empty((len(entries), before + last), np.int64)
+                aggregate.merge(chunks[-2], heads[-2], chunks[-1], heads[-1], self._due, both)
+                chunks[-2:] = [both]
                 heads[-2:] = [0]
         self._staged = chunks, heads
+
+    def staying(self) -> Int64s:
+        """Everything that will wait after :meth:`commit`."""
+        chunks, heads = self._staged or (self._chunks, self._heads)
+        parts = [chunk[:, head:] for chunk, head in zip(chunks, heads, strict=True)]
+        return joined(parts) if parts else self._nobody
 
     def commit(self) -> None:
         if self._staged is not None:
@@ -106,8 +115,10 @@ class Agenda:
 class ArrivalAgenda:
     """Entries that wait for their death, which may still come nearer."""
 
-    def __init__(self, width: int, ids: Mapping[str, int]) -> None:
+    def __init__(self, width: int, ids: Mapping[str, int], death: int = DEATH) -> None:
+        """Rows ``ids`` of an entry are leaf rows by stream, ``death`` is when it dies."""
         self._ids = dict(ids)
+        self._death = death
         self._entries = np.empty((width, _SMALLEST), np.int64)
         self._count = 0
         self._gone = np.zeros(_SMALLEST, np.bool_)
@@ -135,11 +146,11 @@ class ArrivalAgenda:
         """The deaths by the number of the entry, as far as they are known."""
         if self._shortened is not None:
             return self._shortened
-        return self._entries[DEATH, : self._count]
+        return self._entries[self._death, : self._count]
 
     def shorten(self, refresh: Callable[[dict[str, Int64s], Int64s], None]) -> None:
         """Let ``refresh`` lower the deaths to those of the leaf rows. Staged as well."""
-        deaths = self._entries[DEATH, : self._count].copy()
+        deaths = self._entries[self._death, : self._count].copy()
         refresh({a: self._entries[row, : self._count] for a, row in self._ids.items()}, deaths)
         self._shortened = deaths
 
@@ -148,7 +159,7 @@ class ArrivalAgenda:
         deaths = self.deaths
         due = np.flatnonzero((deaths <= until) & ~self._gone[: self._count])
         taken = picked(self._entries, due)
-        taken[DEATH] = deaths[due]
+        taken[self._death] = deaths[due]
         gone = self._gone.copy()
         gone[due] = True
         self._gone_next = gone, self._gone_count + len(due)
@@ -162,9 +173,18 @@ class ArrivalAgenda:
         self._entries[:, self._count : self._count + more] = entries
         self._more = more
 
+    def staying(self) -> Int64s:
+        """Everything that will wait after :meth:`commit`."""
+        gone = self._gone if self._gone_next is None else self._gone_next[0]
+        rows = np.flatnonzero(~gone[: self._count + self._more])
+        taken = picked(self._entries, rows)
+        known = int(np.searchsorted(rows, self._count))
+        taken[self._death, :known] = self.deaths[rows[:known]]
+        return taken
+
     def commit(self) -> None:
         if self._shortened is not None:
-            self._entries[DEATH, : self._count] = self._shortened
+            self._entries[self._death, : self._count] = self._shortened
         if self._gone_next is not None:
             self._gone, self._gone_count = self._gone_next
         self._count += self._more

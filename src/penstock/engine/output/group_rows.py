@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.output.agenda import GROUP
 from penstock.kernels import aggregate as kernels
+from penstock.kernels import ring
 
 Int64s = NDArray[np.int64]
 
@@ -49,8 +50,17 @@ class GroupRows:
         had before.
         """
         groups = events[GROUP]
-        order = np.lexsort((instants, groups))
+        order = _in_order(instants, groups)
         touched, last, owner, instant, stop, living = kernels.rows_in_time(
             order, groups, instants, entering, alive, everyone
         )
         return cls(events, entering, order, touched, owner, instant, stop, living, last)
+
+
+def _in_order(instants: Int64s, groups: Int64s) -> Int64s:
+    """Positions that put events in the order of their groups, and of their instants in a group."""
+    by_instant = ring.order_of(instants)
+    by_group = ring.order_of(groups if by_instant is None else groups[by_instant])
+    if by_instant is None:
+        return np.arange(len(groups), dtype=np.int64) if by_group is None else by_group
+    return by_instant if by_group is None else by_instant[by_group]

@@ -1,108 +1,100 @@
 """Results that wait: until they die (DSTREAM), or to be shown again (RSTREAM).
 
-They are held as composites in chunks, each with the earliest death in it, so that a push looks
-only at chunks in which somebody has died. Chunks of like size are merged, as in a binary counter.
-Nothing changes until :meth:`HeldResults.commit`.
+They are columns of a table, leaf rows by stream and then birth and death, on an agenda
+(:mod:`penstock.engine.output.agenda`) from which they are taken when they are due to die: a push
+costs what it adds and takes, and not what is held. On the arrival line deaths come nearer while
+results wait, and all of them are looked at. Nothing changes until :meth:`HeldResults.commit`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.state.composites import Composites, concatenate, none_of
+from penstock.engine.output.agenda import Agenda, ArrivalAgenda, joined, picked
+from penstock.engine.state.composites import Composites, none_of
 
 Int64s = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    results: Composites
-    earliest: int
-
-    @classmethod
-    def of(cls, results: Composites) -> _Chunk:
-        return cls(results, int(results.deaths.min()))
 
 
 class HeldResults:
     """Living results, and those staged by the push that is under way."""
 
-    def __init__(self, streams: tuple[str, ...]) -> None:
-        self._streams = streams
-        self._chunks: list[_Chunk] = []
-        self._staged: list[_Chunk] = []
+    def __init__(self, streams: tuple[str, ...], by_rows: bool) -> None:
+        self._streams = sorted(streams)
+        self._death = len(streams) + 1
+        ids = {stream: row for row, stream in enumerate(self._streams)}
+        width = len(streams) + 2
+        self._agenda: Agenda | ArrivalAgenda
+        if by_rows:
+            self._agenda = ArrivalAgenda(width, ids, self._death)
+        else:
+            self._agenda = Agenda(width, self._death)
+        self._new = np.empty((width, 0), np.int64)
 
     def __len__(self) -> int:
-        return sum(len(chunk.results) for chunk in self._chunks)
+        return len(self._agenda)
 
     @property
     def nbytes(self) -> int:
-        return 8 * (2 + len(self._streams)) * len(self)
+        return self._agenda.nbytes
 
     def begin(self, new: Composites, shorten: Callable[[Composites], None] | None) -> None:
         """Stage ``new``; ``shorten`` brings deaths down to what is known by now."""
-        chunks = list(self._chunks)
-        if len(new):
-            chunks.append(_Chunk.of(new))
-        if shorten is not None:
-            refreshed = []
-            for chunk in chunks:
-                results = Composites(
-                    chunk.results.ids, chunk.results.births, chunk.results.deaths.copy()
-                )
-                shorten(results)
-                refreshed.append(_Chunk.of(results))
-            chunks = refreshed
-        while len(chunks) > 1 and len(chunks[-2].results) <= 2 * len(chunks[-1].results):
-            chunks[-2:] = [_Chunk.of(concatenate([chunks[-2].results, chunks[-1].results]))]
-        self._staged = chunks
+        if shorten is not None and isinstance(self._agenda, ArrivalAgenda):
+
+            def refresh(ids: dict[str, Int64s], deaths: Int64s) -> None:
+                shorten(Composites(ids, deaths, deaths))
+
+            self._agenda.shorten(refresh)
+        if new.table is not None and list(new.ids) == self._streams:
+            self._new = new.table
+        else:
+            rows = [new.ids[stream] for stream in self._streams]
+            self._new = np.stack([*rows, new.births, new.deaths])
 
     def take_dead(self, now: int) -> Composites:
         """Remove, among the staged, the results whose death is before ``now``, and return them."""
-        gone: list[Composites] = []
-        staying: list[_Chunk] = []
-        for chunk in self._staged:
-            if chunk.earliest >= now:
-                staying.append(chunk)
-                continue
-            dead = chunk.results.deaths < now
-            gone.append(chunk.results.pick(np.flatnonzero(dead)))
-            if not dead.all():
-                staying.append(_Chunk.of(chunk.results.pick(np.flatnonzero(~dead))))
-        self._staged = staying
-        return concatenate(gone) if gone else none_of(self._streams)
+        dead, new = self._agenda.take(now - 1), self._new
+        is_dead = new[self._death] < now
+        count = int(np.count_nonzero(is_dead))
+        if count:
+            gone = picked(new, np.flatnonzero(is_dead))
+            dead = joined([dead, gone]) if dead.shape[1] else gone
+            new = picked(new, np.flatnonzero(~is_dead))
+        self._agenda.add(new)
+        return self._composites(dead)
 
     def all(self) -> Composites:
         """All staged results."""
-        if not self._staged:
+        return self._composites(self._agenda.staying())
+
+    def _composites(self, found: Int64s) -> Composites:
+        if found.shape[1] == 0:
             return none_of(self._streams)
-        return concatenate([chunk.results for chunk in self._staged])
+        ids = dict(zip(self._streams, found, strict=False))
+        return Composites(ids, found[-2], found[-1], table=found)
 
     def commit(self) -> None:
-        self._chunks, self._staged = self._staged, []
+        self._agenda.commit()
 
     def rollback(self) -> None:
-        self._staged = []
+        self._agenda.rollback()
+
+    def tidy(self) -> None:
+        """Make room. If there is no memory for that, nothing has changed."""
+        if isinstance(self._agenda, ArrivalAgenda) and self._agenda.is_worth_packing:
+            self._agenda.pack(lambda numbers: lambda: None)
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
         """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``."""
         if alias not in self._streams:
             return
-        self._chunks = [
-            _Chunk(
-                Composites(
-                    {
-                        **chunk.results.ids,
-                        alias: mapping[chunk.results.ids[alias] - first],
-                    },
-                    chunk.results.births,
-                    chunk.results.deaths,
-                ),
-                chunk.earliest,
-            )
-            for chunk in self._chunks
-        ]
+        if isinstance(self._agenda, ArrivalAgenda):
+            self._agenda.renumber(alias, mapping, first)
+            return
+        row = self._streams.index(alias)
+        for entries in self._agenda.entries():
+            entries[row] = mapping[entries[row] - first]

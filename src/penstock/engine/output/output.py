@@ -102,8 +102,11 @@ class _Table:
     def __call__(self, results: Composites, instants: Int64s) -> pa.Table:
         if len(results) == 0:
             return self._empty
-        if self.plainly and results.table is not None and instants is results.births:
-            table = self.plainly(results.table, list(results.ids))
+        rows = (results.births, results.deaths)
+        by = next((row for row, each in enumerate(rows) if each is instants), -1)
+        if self.plainly and results.table is not None and by >= 0:
+            streams = list(results.ids)
+            table = self.plainly(results.table, streams, len(streams) + by)
             if table is not None:
                 return table
         order = ring.order_of(instants)
@@ -163,14 +166,14 @@ class HeldOutput:
 
     needs_history = True
     saves = False
-    keeps = True
     plainly: PlainAnswer | None = None
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
+        self.keeps = graph.by_rows
         self._table = _Table(graph, tree)
         self._at_death = graph.emission == "dstream"
         self._shorten = tree.shorten if graph.by_rows else None
-        self._held = HeldResults(tuple(tree.leaves))
+        self._held = HeldResults(tuple(tree.leaves), graph.by_rows)
 
     def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
         self._held.begin(results[0], self._shorten)
@@ -201,7 +204,7 @@ class HeldOutput:
         self._held.rollback()
 
     def tidy(self, watermark: int) -> None:
-        pass
+        self._held.tidy()
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
         self._held.renumber(alias, mapping, first)

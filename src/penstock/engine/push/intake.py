@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from penstock.engine.push.dropped import LATE, NO_EVENT_TIME, Dropped
 from penstock.engine.push.input_check import InputCheck
 from penstock.engine.state.arrival import SourceRows
-from penstock.engine.state.clock import Clock
+from penstock.engine.state.clock import START, Clock
 from penstock.engine.state.held_signals import HELD
 from penstock.errors import InputError
 from penstock.kernels import ring
@@ -134,14 +134,16 @@ class Intake:
                     "first stream tuples; it cannot change while the query runs"
                 )
         if self._by_rows:
-            self._by_arrival(ordered, place, taken)
+            self.by_arrival(ordered, place, taken)
         else:
             for source, batch in ordered:
                 self.by_event_time(source, batch, self.late_before(source, clock), taken)
         return taken
 
     def late_before(self, source: Source, clock: Clock) -> int:
-        """The instant before which rows of ``source`` are late."""
+        """The instant before which rows of ``source`` are late; on the arrival line none is."""
+        if self._by_rows:
+            return START
         return clock.late if source.name in self._may_be_late else clock.watermark
 
     def by_event_time(self, source: Source, batch: Batch, watermark: int, taken: Batches) -> None:
@@ -188,11 +190,8 @@ class Intake:
     def rows_of(self, name: str, batch: Batch, clock: Clock) -> SourceRows:
         """The rows of a batch of the source ``name`` that are on time by ``clock``, in order."""
         taken = Batches({}, {}, {}, {}, {}, 0)
-        source, batch = self.sources[name], as_batch(name, batch)
-        if self._by_rows:
-            self.by_arrival([(source, batch)], 0, taken)
-        else:
-            self.by_event_time(source, batch, self.late_before(source, clock), taken)
+        source = self.sources[name]
+        self.by_event_time(source, as_batch(name, batch), self.late_before(source, clock), taken)
         return taken.rows[name]
 
     def event_times(self, name: str, batch: Any) -> Int64s:
@@ -230,7 +229,8 @@ class Intake:
             return _PER_SECOND[self._unit] // _PER_SECOND[type_.unit]
         return None
 
-    def _by_arrival(self, ordered: list[tuple[Source, Batch]], place: int, taken: Batches) -> None:
+    def by_arrival(self, ordered: list[tuple[Source, Batch]], place: int, taken: Batches) -> None:
+        """Take in the batches of a push on the arrival line, from ``place`` on."""
         moving = [(s, b) for s, b in ordered if not s.is_static and len(b)]
         with_arrival = [ARRIVAL in _names(s, b) for s, b in moving]
         if any(with_arrival) and not all(with_arrival):

@@ -12,7 +12,8 @@ Rows come to a window from a *slot*, a place for columns in the tables of
 its windows: where its columns lie is read from Arrow's struct, keys that have to be encoded are
 encoded first, and late rows, NULLs and disorder are seen to by the kernel. A window that filters
 its rows or computes a key from several columns has a slot of its own, for rows that were prepared
-step by step.
+step by step. On the arrival line the rows of all sources have places among each other, so there
+either all sources are read as they lie, or all are prepared.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from penstock.engine.compiled.compiled_push import Arrivals, CompiledPush
 from penstock.engine.output.output import Output
 from penstock.engine.push.intake import FARTHEST, Batches, Intake, Layout, Source, as_batch
-from penstock.engine.state.arrival import SLICE, Arrival
+from penstock.engine.state.arrival import SLICE, Arrival, SourceRows
 from penstock.engine.state.clock import START, Clock
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.hash_index import HashIndex
@@ -53,7 +54,9 @@ from penstock.kernels.arrow_struct import (
     TIME,
     WITHOUT_TIME,
 )
-from penstock.kernels.whole_push import ARRIVAL, IS_ARRANGED, KEPT, SPACE
+from penstock.kernels.whole_push import ALL_KEYS, IS_ARRANGED, KEPT, SPACE
+from penstock.kernels.whole_push import ARRIVAL as ARRIVAL_NUMBERS
+from penstock.query.join_graph import ARRIVAL
 
 Int64s = NDArray[np.int64]
 Control = Callable[[Composites], Composites]
@@ -67,13 +70,21 @@ _SPARE_NUMBERS = 1 << 20
 class _Reader:
     """A window, and which columns of its slot it takes."""
 
-    def __init__(self, leaf: LeafWindow, keys: Sequence[int], payload: Mapping[str, int]) -> None:
-        """``keys`` are the columns of its keys, ``payload`` those of what lies in rings."""
+    def __init__(
+        self,
+        leaf: LeafWindow,
+        keys: Sequence[int],
+        payload: Mapping[str, int],
+        more: Sequence[int] = (),
+    ) -> None:
+        """``keys`` are the columns of its keys, ``payload`` those of what lies in rings, ``more``
+        what the arrival line needs: which rows may be in results, and their partitions."""
         self.leaf = leaf
         self.alias = leaf.stream.alias
         self.append = leaf.append_plain
         self._keys = list(keys)
         self._payload = payload
+        self._more = list(more)
         self.chunked = [
             name for name, each in leaf.payload.columns.items() if isinstance(each, ChunkColumn)
         ]
@@ -89,12 +100,17 @@ class _Reader:
     def picks(self) -> Int64s:
         """The columns that are taken, as it is now; -1 - c for the NULLs of column c."""
         flags = [-1 - self._payload[name] for name in self.leaf.payload.flagged]
-        return np.array([*self._keys, *self._payload.values(), *flags], np.int64)
+        return np.array([*self._keys, *self._payload.values(), *self._more, *flags], np.int64)
+
+    @property
+    def chosen_column(self) -> int:
+        """The column, among those that are taken, of which rows may be in results; -1: all."""
+        return len(self._keys) + len(self._payload) if self._more else -1
 
     @property
     def width(self) -> int:
         """How many columns are taken, at most."""
-        return len(self._keys) + 2 * len(self._payload)
+        return len(self._keys) + 2 * len(self._payload) + len(self._more)
 
     def needs_flags(self, nulls: int) -> list[str]:
         """Columns without room for NULLs, of those that have any (a bit each)."""
@@ -129,14 +145,18 @@ class _Slot:
 
 
 class _Written:
-    """Where the rows of slots go in pushes by ``compiled``."""
+    """Where the rows of slots go, to each of ``readers``, in pushes by ``compiled``."""
 
-    def __init__(self, compiled: CompiledPush, slots: Sequence[_Slot], tables: _Tables) -> None:
+    def __init__(
+        self,
+        compiled: CompiledPush,
+        readers: Sequence[tuple[_Slot, _Reader]],
+        tables: _Tables,
+    ) -> None:
         self._compiled = compiled
-        readers = [(slot, reader) for slot in slots for reader in slot.readers]
         self._known = [reader.leaf.became_whole for _, reader in readers]
         """How often an index of each window had been completed by now."""
-        self.table = np.zeros((len(readers), ARRIVAL), np.int64)
+        self.table = np.zeros((len(readers), ARRIVAL_NUMBERS), np.int64)
         self.rows = {reader.alias: self.table[n] for n, (_, reader) in enumerate(readers)}
         self.indexes: list[tuple[HashIndex, Rows]] = []
         self._held: list[Int64s] = []
@@ -154,7 +174,7 @@ class _Written:
                 *(compiled.ring_of(reader.alias), compiled.lap_of(reader.alias), slot.place),
                 *tables.addresses(slot.place),
                 *(picks.ctypes.data, reader.key_count, copied.ctypes.data, numbers.ctypes.data),
-                *(0, 0, 0),
+                *(0, 0, reader.chosen_column, 0),
             )
 
     def is_for(self, compiled: CompiledPush, filled: list[int]) -> bool:
@@ -211,21 +231,69 @@ class _Tables:
             self.offsets[slot, column] = IN_BYTES
 
 
+class _Block:
+    """The windows of one block of the query, and where their new rows go."""
+
+    def __init__(self, readers: list[tuple[_Slot, _Reader]], facts: Int64s) -> None:
+        self._readers = readers
+        self._written: _Written | None = None
+        self._expected: _Written | None = None
+        """For the tree that is going to take over, if one is."""
+        self.arrivals = Arrivals(np.zeros((0, ARRIVAL_NUMBERS), np.int64), facts)
+
+    def expect(self, compiled: CompiledPush, tables: _Tables) -> None:
+        """``compiled`` is going to take over: write down now where the rows go then."""
+        self._expected = _Written(compiled, self._readers, tables)
+
+    def written_for(self, compiled: CompiledPush, tables: _Tables, space: Int64s) -> _Written:
+        """Where the rows go in a push by ``compiled``."""
+        filled = [reader.leaf.became_whole for _, reader in self._readers]
+        written = self._written
+        if written is None or not written.is_for(compiled, filled):
+            written, self._expected = self._expected, None
+            if written is None or not written.is_for(compiled, filled):
+                written = _Written(compiled, self._readers, tables)
+            self._written = written
+            self.arrivals.table, self.arrivals.filled = written.table, written.indexes
+            self.arrivals.table[:, SPACE] = space.ctypes.data
+        return written
+
+    def has(self, alias: str) -> bool:
+        """Whether a window is one of the block."""
+        return any(reader.alias == alias for _, reader in self._readers)
+
+    def is_arranged(self, alias: str) -> bool:
+        """Whether the new rows of a window are not simply all of their slot, as they lie."""
+        assert self._written is not None
+        return bool(self._written.rows[alias][IS_ARRANGED])
+
+
 class WholePush:
     """Pushes batches of the sources of a query."""
 
-    def __init__(self, intake: Intake, leaves: Mapping[str, LeafWindow]) -> None:
+    def __init__(self, intake: Intake, blocks: Sequence[Mapping[str, LeafWindow]]) -> None:
+        """``blocks`` are the windows of each block of the query; no two have the same alias."""
         self._intake = intake
+        leaves = {alias: leaf for block in blocks for alias, leaf in block.items()}
         self._direct: dict[str, _Slot] = {}
         self._prepared: dict[str, list[_Slot]] = {}
         slots: list[_Slot] = []
+        self._by_rows = any(leaf.by_rows for leaf in leaves.values())
+        moving = [leaf for leaf in leaves.values() if not leaf.stream.is_static]
+        all_direct = all(
+            leaf.direct_keys is not None
+            and intake.ticks_of(intake.sources[leaf.stream.source]) is not None
+            for leaf in moving
+        )
         for name, source in intake.sources.items():
             own = [leaf for leaf in leaves.values() if leaf.stream.source == name]
             ticks = intake.ticks_of(source)
             if source.is_static:
                 continue
             slot = None
-            if ticks is not None and all(leaf.direct_keys is not None for leaf in own):
+            if self._by_rows and not all_direct:
+                pass
+            elif ticks is not None and all(leaf.direct_keys is not None for leaf in own):
                 slot = _direct_slot(len(slots), source, own)
             if slot is not None:
                 self._direct[name] = slot
@@ -256,10 +324,13 @@ class WholePush:
             else:
                 facts[TICKS], facts[IS_KNOWN], facts[CHOSEN] = 1, 1, -1
         self._space = np.empty(0, np.int64)
-        self._written: _Written | None = None
-        self._expected: _Written | None = None
-        """For what is going to take over, if anything is."""
-        self._arrivals = Arrivals(np.zeros((0, ARRIVAL), np.int64), self._tables.facts)
+        self._blocks = [
+            _Block(
+                [(slot, each) for slot in slots for each in slot.readers if each.alias in block],
+                self._tables.facts,
+            )
+            for block in blocks
+        ]
         # Of the push at hand:
         self._kept: list[Any] = []
         """What is kept while its addresses are used: batches, and what was made of them."""
@@ -277,13 +348,17 @@ class WholePush:
         self.why_not = ""
         """Why the push at hand cannot be compiled after all."""
         self.rows = 0
+        self.places = 0
+        """Places of the arrival line that the rows take."""
+        self._births = np.empty(0, np.int64)
         self.first = self._last = START
         """The first and the last event time of all, in ticks."""
 
     # -- a look ------------------------------------------------------------------------------
 
-    def look(self, batches: Any, clock: Clock) -> str:
-        """Read ``batches``; why they cannot be read. The ``clock`` tells which rows are late.
+    def look(self, batches: Any, clock: Clock, place: int) -> str:
+        """Read ``batches``; why they cannot be read. The ``clock`` tells which rows are late, and
+        ``place`` is the next one of the arrival line.
 
         Nothing has changed but interners.
         """
@@ -291,6 +366,9 @@ class WholePush:
             return "batches that are not in a dict"
         tables, most = self._tables, 0
         is_new = False
+        self.places = 0
+        if self._by_rows and self._prepared:
+            return self._look_in_order(batches, place)
         for name, batch in batches.items():
             slot = self._direct.get(name)
             if slot is None and name not in self._prepared:
@@ -301,6 +379,8 @@ class WholePush:
             if slot is None:
                 self._prepare(name, batch, clock)
                 continue
+            if self._by_rows and ARRIVAL in batch.schema.names:
+                return f"a column {ARRIVAL!r}"
             layout = self._intake.layout_of(slot.source, batch)
             count = self.seen[name] = batch.num_rows
             if count == 0:
@@ -330,6 +410,33 @@ class WholePush:
             found = tables.look()
             if found != arrow_struct.READY:
                 return "columns that are laid out oddly, or a time that is out of reach"
+            if self._by_rows:
+                self._number_arrivals(place)
+        self._note_found()
+        return ""
+
+    def _number_arrivals(self, place: int) -> None:
+        """Find the places of the rows on the arrival line, from ``place`` on."""
+        tables, rows = self._tables, sum(self.seen.values())
+        if len(self._births) < rows:
+            self._births = np.empty(2 * rows, np.int64)
+        self.places = arrow_struct.number_arrivals(tables.facts, tables.found, place, self._births)
+
+    def _look_in_order(self, batches: Mapping[str, Any], place: int) -> str:
+        """Take the rows of all sources in step by step, in the order of their arrival."""
+        taken = Batches({}, {}, {}, {}, {}, 0)
+        found = {name: as_batch(name, batch) for name, batch in batches.items()}
+        if not found.keys() <= self._prepared.keys():
+            return "a static relation that is loaded"
+        ordered = [
+            (self._intake.sources[name], found[name]) for name in self._prepared if name in found
+        ]
+        self._intake.by_arrival(ordered, place, taken)
+        self.places, self.without_time = taken.places, taken.null_time
+        for name, batch in found.items():
+            self.seen[name] = len(batch)
+            if name in taken.rows:
+                self._put_rows(name, taken.rows[name])
         self._note_found()
         return ""
 
@@ -365,6 +472,10 @@ class WholePush:
             self.late[name] = taken.late[name]
         if taken.null_time:
             self.without_time[name] = taken.null_time[name]
+        self._put_rows(name, rows)
+
+    def _put_rows(self, name: str, rows: SourceRows) -> None:
+        """Prepare ``rows`` of a source for its windows."""
         if len(rows):
             self._spans.append((name, int(rows.births[0]), int(rows.births[-1])))
         for slot in self._prepared[name]:
@@ -394,12 +505,21 @@ class WholePush:
                 tables.offsets[slot.place, column] = values.offset
                 nulls |= 1 << column
             column += 1
+        if reader.leaf.by_rows:
+            flags = np.full(len(arrival), arrival.chosen is None)
+            if arrival.chosen is not None:
+                flags[arrival.chosen] = True
+            for more in (flags, arrival.partitions):
+                if more is not None:
+                    tables.put(slot.place, column, more, None)
+                    self._kept.append(more)
+                    column += 1
         facts = tables.facts[slot.place]
         facts[COUNT], facts[NULLS] = len(arrival), nulls
 
     def _note_found(self) -> None:
         """What the look has found: the times, who was set aside, where there are NULLs."""
-        is_arranged, rows, width = False, 0, 0
+        is_arranged, rows, width = self._by_rows, 0, 0
         for slot, count, _ in self._coming:
             fact = self._tables.facts[slot.place].tolist()
             rows = max(rows, count)
@@ -413,7 +533,7 @@ class WholePush:
                     self.without_time[name] = fact[WITHOUT_TIME]
             is_as_it_lies = fact[CHOSEN] < 0 and fact[NULLS] == 0
             for reader in slot.readers:
-                if is_as_it_lies and not reader.leaf.payload.flagged:
+                if is_as_it_lies and not reader.leaf.payload.flagged and not self._by_rows:
                     continue
                 is_arranged = True
                 width = max(width, reader.width)
@@ -426,7 +546,8 @@ class WholePush:
     def _take_space(self, numbers: int) -> None:
         """Working space for so many ``numbers``, instead of what there was."""
         self._space = np.empty(numbers, np.int64)
-        self._arrivals.table[:, SPACE] = self._space.ctypes.data
+        for block in self._blocks:
+            block.arrivals.table[:, SPACE] = self._space.ctypes.data
 
     def newest(self, before: Mapping[str, int]) -> dict[str, int]:
         """The newest event time of each source, in ticks; up to now it was ``before``."""
@@ -456,81 +577,86 @@ class WholePush:
 
     # -- a push ------------------------------------------------------------------------------
 
-    def get_ready(self, tree: JoinTree, watermark: int, before: int) -> CompiledPush | None:
-        """What can join the rows at hand, if they need not be cut into slices; there is room.
+    def get_ready(
+        self, trees: Sequence[JoinTree], watermark: int, before: int
+    ) -> list[CompiledPush]:
+        """What can join the rows at hand in each of ``trees``, if they need not be cut into slices;
+        there is room. Nothing if any of them cannot (:attr:`why_not`).
 
         What died before ``before`` is gone then: the new rows will not see it.
         """
-        if self.rows > 2 * SLICE or tree.elders is not None:
-            self.why_not = "a large push" if tree.elders is None else "plans side by side"
-            return None
-        since = START
+        if self.rows > 2 * SLICE or any(tree.elders is not None for tree in trees):
+            self.why_not = "a large push" if self.rows > 2 * SLICE else "plans side by side"
+            return []
+        since = [START] * len(trees)
         if self._spans:
-            since = tree.expect_slice(self.first, self._last, self.rows, watermark, before)
+            since = [
+                tree.expect_slice(self.first, self._last, self.rows, watermark, before)
+                for tree in trees
+            ]
         for slot, count, _ in self._coming:
             for reader in slot.readers:
                 if reader.leaf.rows.room < count:
                     reader.leaf.make_room(count, self.first, self._last)
-        compiled = tree.in_one_call()
-        if compiled is None:
-            if since > START:
-                tree.hide_before(since)
-            self.why_not = tree.why_not_in_one_call
-            return None
-        arrivals = self._arrivals
-        self.has_let_go = compiled.has_all(tree.kept)
-        arrivals.before, arrivals.since = before if self.has_let_go else START, since
-        if len(arrivals.hashes) < self.rows:
-            arrivals.hashes = np.empty(2 * self.rows, np.int64)
-        filled = [reader.leaf.became_whole for reader in self._readers]
-        if self._written is None or not self._written.is_for(compiled, filled):
-            self._write_down(compiled, filled)
-        assert self._written is not None
-        if not self._chunked:
-            return compiled
+        found: list[CompiledPush] = []
+        for tree in trees:
+            compiled = tree.in_one_call()
+            if compiled is None:
+                for each, instant in zip(trees, since, strict=True):
+                    if instant > START:
+                        each.hide_before(instant)
+                self.why_not = tree.why_not_in_one_call
+                return []
+            found.append(compiled)
+        self.has_let_go = all(
+            compiled.has_all(tree.kept) for compiled, tree in zip(found, trees, strict=True)
+        )
+        hashes = self._blocks[0].arrivals.hashes
+        if len(hashes) < self.rows:
+            hashes = np.empty(2 * self.rows, np.int64)
+        for block, compiled, instant in zip(self._blocks, found, since, strict=True):
+            block.arrivals.before = before if self.has_let_go else START
+            block.arrivals.since, block.arrivals.hashes = instant, hashes
+            written = block.written_for(compiled, self._tables, self._space)
+            if self._chunked:
+                self._note_kept(written)
+        return found
+
+    def _note_kept(self, written: _Written) -> None:
+        """Find out which rows are taken in by windows that keep something else than numbers."""
         for slot, count, _ in self._coming:
             for reader in slot.readers:
-                if reader.chunked:
+                if reader.chunked and reader.alias in written.rows:
                     if len(reader.kept) < count:
                         reader.kept = np.empty(count + (count >> 1), np.int64)
-                    self._written.rows[reader.alias][KEPT] = reader.kept.ctypes.data
-        return compiled
+                    written.rows[reader.alias][KEPT] = reader.kept.ctypes.data
 
-    def expect(self, compiled: CompiledPush) -> None:
-        """``compiled`` is going to take over: write down now where the rows go then."""
-        self._expected = _Written(compiled, self._slots, self._tables)
-
-    def _write_down(self, compiled: CompiledPush, filled: list[int]) -> None:
-        """Where the rows go."""
-        expected = self._expected
-        if expected is not None and expected.is_for(compiled, filled):
-            self._written, self._expected = expected, None
-        else:
-            self._written = _Written(compiled, self._slots, self._tables)
-        self._arrivals.table, self._arrivals.filled = self._written.table, self._written.indexes
-        self._arrivals.table[:, SPACE] = self._space.ctypes.data
+    def expect(self, number: int, compiled: CompiledPush) -> None:
+        """``compiled`` is going to take over in block ``number``."""
+        self._blocks[number].expect(compiled, self._tables)
 
     def priced(self, prices: Mapping[str, float]) -> float:
         """What the rows cost at most, at these prices of a row of each window."""
         cost = 0.0
         for slot, count, _ in self._coming:
             for reader in slot.readers:
-                cost += count * prices[reader.alias]
+                cost += count * prices.get(reader.alias, 0.0)
         return cost
 
-    def counts(self) -> dict[str, int]:
-        """Rows that come to each window, at most."""
+    def counts(self, leaves: Mapping[str, LeafWindow]) -> dict[str, int]:
+        """Rows that come to each of ``leaves``, at most."""
         counts = {}
         for slot, count, _ in self._coming:
             chosen = self._tables.facts.item(slot.place, CHOSEN)
             for reader in slot.readers:
-                counts[reader.alias] = count if chosen < 0 else chosen
+                if reader.alias in leaves:
+                    counts[reader.alias] = count if chosen < 0 else chosen
         return counts
 
     def join(
         self,
-        tree: JoinTree,
-        compiled: CompiledPush,
+        trees: Sequence[JoinTree],
+        compiled: Sequence[CompiledPush],
         output: Output,
         clock: Clock,
         control: Control | None,
@@ -539,52 +665,72 @@ class WholePush:
         """What leaves, of the results of the rows that ``control`` lets pass.
 
         If it is known what is fresh, it lets pass all without a look if their oldest rows are.
+        Both are about the first block.
         """
-        if tree.missing or (compiled.asks and self._chunked):
-            # What they will ask for is completed when they are there, and a predicate may read
-            # what lies in no ring.
-            heads = {
-                reader.alias: reader.leaf.rows.head
-                for slot, _, _ in self._coming
-                for reader in slot.readers
-            }
-            compiled.take_in(self._arrivals)
-            self._put_chunks()
-            news = {
-                alias: (head, tree.leaves[alias].rows.head - head)
-                for alias, head in heads.items()
-                if tree.leaves[alias].rows.head > head
-            }
-            results = tree.run_compiled(compiled, news, output.keeps)
-            return output.stage([results if control is None else control(results)], clock)
-        self._arrivals.answer = output.plainly
-        self._arrivals.asks_age = are_fresh is not None
-        tree.run_whole(compiled, self._arrivals, self.rows)
-        if self._chunked:
-            self._put_chunks()
-        if are_fresh is not None and are_fresh(compiled.oldest()):
+        found = [
+            self._results(number, trees[number], compiled[number], output)
+            for number in range(1, len(trees))
+        ]
+        block, tree, first = self._blocks[0], trees[0], compiled[0]
+        if self._comes_first(first):
+            results = self._results(0, tree, first, output)
+            return output.stage([results if control is None else control(results), *found], clock)
+        block.arrivals.answer = output.plainly
+        block.arrivals.asks_age = are_fresh is not None
+        tree.run_whole(first, block.arrivals, self.rows)
+        self._put_chunks(0)
+        if are_fresh is not None and are_fresh(first.oldest()):
             control = None
-        found = None
+        own = None
         if control is not None:
-            found = tree.found(compiled, output.keeps)
-            results = control(found)
-            if results is not found:
-                return output.stage([results], clock)
-        filled = compiled.answered()
+            own = tree.found(first, output.keeps)
+            results = control(own)
+            if results is not own:
+                return output.stage([results, *found], clock)
+        filled = first.answered()
         if filled:
             return output.stage((), clock, filled)
-        return output.stage([found or tree.found(compiled, output.keeps)], clock)
+        return output.stage([own or tree.found(first, output.keeps), *found], clock)
 
-    def _put_chunks(self) -> None:
-        """Keep what lies in no ring, of the rows that have just been taken in."""
-        assert self._written is not None
-        for slot, _, rows in self._coming:
+    def _comes_first(self, compiled: CompiledPush) -> bool:
+        """Whether rows have to be in their windows before they are joined: a predicate may read
+        what lies in no ring."""
+        return compiled.asks and bool(self._chunked)
+
+    def _results(
+        self, number: int, tree: JoinTree, compiled: CompiledPush, output: Output
+    ) -> Composites:
+        """The results of the rows in block ``number``."""
+        arrivals = self._blocks[number].arrivals
+        if not self._comes_first(compiled):
+            tree.run_whole(compiled, arrivals, self.rows)
+            self._put_chunks(number)
+            return tree.found(compiled, output.keeps)
+        heads = {
+            reader.alias: reader.leaf.rows.head
+            for slot, _, _ in self._coming
+            for reader in slot.readers
+            if reader.alias in tree.leaves
+        }
+        compiled.take_in(arrivals)
+        self._put_chunks(number)
+        news = {
+            alias: (head, tree.leaves[alias].rows.head - head)
+            for alias, head in heads.items()
+            if tree.leaves[alias].rows.head > head
+        }
+        return tree.run_compiled(compiled, news, output.keeps)
+
+    def _put_chunks(self, number: int) -> None:
+        """Keep what lies in no ring, of the rows that block ``number`` has just taken in."""
+        block = self._blocks[number]
+        for slot, _, rows in self._coming if self._chunked else ():
             for reader in slot.readers:
-                if not reader.chunked:
+                if not reader.chunked or not block.has(reader.alias):
                     continue
                 payload = reader.leaf.payload
                 places = None
-                if self._written.rows[reader.alias][IS_ARRANGED]:
+                if block.is_arranged(reader.alias):
                     (chunks, *_) = payload.chunked
                     kept = reader.leaf.rows.head - chunks.stop
                     places = pa.array(reader.kept[:kept])
@@ -641,7 +787,7 @@ def _direct_slot(place: int, source: Source, leaves: Sequence[LeafWindow]) -> _S
                 keys.append(columns)
                 columns += 1
         payload = {name: native[name] for name in leaf.payload.in_rings}
-        readers.append(_Reader(leaf, keys, payload))
+        readers.append(_Reader(leaf, keys, payload, [ALL_KEYS] if leaf.by_rows else ()))
     slot = _Slot(place, source, readers, columns)
     slot.encoded = encoded
     slot.native = [(name, widths[name]) for name in native]
@@ -652,6 +798,9 @@ def _prepared_slot(place: int, source: Source, leaf: LeafWindow) -> _Slot:
     """A slot for the rows of ``leaf``: births, keys, what lies in rings."""
     keys = range(1, 1 + leaf.key_count)
     payload = {name: 1 + leaf.key_count + n for n, name in enumerate(leaf.payload.in_rings)}
-    slot = _Slot(place, source, [_Reader(leaf, keys, payload)], 1 + len(keys) + len(payload))
+    columns = 1 + len(keys) + len(payload)
+    more = range(columns, columns + leaf.by_rows + (leaf.lifespan.partition is not None))
+    reader = _Reader(leaf, keys, payload, more)
+    slot = _Slot(place, source, [reader], columns + len(more))
     slot.is_prepared = True
     return slot

@@ -29,69 +29,78 @@ def push_compiled(
 
     The watermark ``promised`` and the newest event times ``told`` are the host's.
     """
-    (tree,) = join.trees
+    trees = join.trees
     if join.owed_results is not None:
         return "results of a change of plan"
-    if not tree.is_written_down and tree.in_one_call() is None:
-        return tree.why_not_in_one_call
-    why = whole.look(batches, join.clock)
+    for tree in trees:
+        if not tree.is_written_down and tree.in_one_call() is None:
+            return tree.why_not_in_one_call
+    why = whole.look(batches, join.clock, join.place)
     if why:
         return why
     newest = whole.newest(join.newest)
     for source, instant in told.items():
         if instant > newest.get(source, START):
             newest[source] = instant
-    clock = join.advanced(newest, None, promised)
+    clock = join.advanced(newest, whole.places, promised)
     control = join.overload
     passes, credit = False, None
     if control is not None:
         credit = control.credit
-        if credit is not None and probes is None and not tree.missing:
+        if credit is not None and probes is None and not trees[0].missing:
             passes = credit.covers(whole.priced(credit.prices), whole.rows, clock.now)
         if not passes:
-            control.begin(whole.counts(), whole.first, join.clock.now, clock.now, probes)
+            counts = whole.counts(join.leaves[0])
+            control.begin(counts, whole.first, join.clock.now, clock.now, probes)
             join.has_begun = True
             if not control.is_idle:
                 return "probes that are limited or owed"
     passed = join.passed
-    compiled = whole.get_ready(tree, clock.watermark, passed)
-    if compiled is None:
+    compiled = whole.get_ready(trees, clock.watermark, passed)
+    if not compiled:
         return whole.why_not
-    marks = tree.marks()
-    heads = {alias: leaf.rows.head for alias, leaf in tree.leaves.items()}
+    marks = [tree.marks() for tree in trees]
+    leaves = [leaf for block in join.leaves for leaf in block.values()]
+    heads = [leaf.rows.head for leaf in leaves]
     try:
         after = are_fresh = None
         if control is not None and not passes:
             after = control.after_joins
         elif control is not None and control.asks_age:
             after, are_fresh = control.drop_stale, control.are_fresh
-        table = whole.join(tree, compiled, join.output, clock, after, are_fresh)
+        table = whole.join(trees, compiled, join.output, clock, after, are_fresh)
         dropped = None
         if whole.late or whole.without_time:
             sources = {**whole.late, **whole.without_time}
             dropped = join.set_aside.looked_at_again(batches, sources, join.clock)
         if dropped is not None:
             join.set_aside.warn_of_disorder(dropped, join.clock.late)
-        admitted = {alias: leaf.rows.head - heads[alias] for alias, leaf in tree.leaves.items()}
+        admitted = {
+            leaf.stream.alias: leaf.number_chosen(head, leaf.rows.head)
+            for leaf, head in zip(leaves, heads, strict=True)
+        }
         filtered = join.set_aside.filtered(whole.on_time, admitted, batches, join.clock)
         HELD.give()
     except BaseException:
         HELD.undoable = False
-        if compiled.is_torn or tree.is_torn:  # It may be written anew in the middle.
+        # They may be written anew in the middle.
+        if any(each.is_torn for each in compiled) or any(tree.is_torn for tree in trees):
             join.is_broken = True
         else:
-            join.go_back([marks])
+            join.go_back(marks)
         raise
     HELD.undoable = False
     join.is_broken = True
     join.output.commit()
     with join.tearing():
-        tree.commit()
+        for tree in trees:
+            tree.commit()
     if passes:
         assert credit is not None
         credit.note(whole.rows)
     elif control is not None:
         control.commit(join.clock.now)
+    join.place += whole.places
     join.has_started = join.has_started or whole.has_rows
     join.latest = whole.rows
     join.counters.count_rows(whole.seen, table.num_rows)
@@ -101,16 +110,18 @@ def push_compiled(
         if dropped is not None:
             join.set_aside.keep(dropped.dropped)
     if whole.has_let_go:
-        tree.note_expired(passed)
+        for tree in trees:
+            tree.note_expired(passed)
         whole.drop_passed()
         join.expiry.note_swept()
     join.conclude(clock, newest, whole.first, whole.rows)
     if join.output.keeps:
-        join.tidy_output(clock.watermark)
-    if (
-        not whole.rows
-        or (compiled.needs_care if whole.has_let_go else join.expiry.is_due)
-        or join.windows[0].have_many_values
-    ):
+        join.tidy_output(
+            clock.watermark if control is None else control.keep_all_from(clock.watermark)
+        )
+    is_due = join.expiry.is_due
+    if whole.has_let_go:
+        is_due = any(each.needs_care for each in compiled)
+    if not whole.rows or is_due or any(each.have_many_values for each in join.windows):
         join.expiry.sweep_if_it_can()
     return table

@@ -185,10 +185,10 @@ class PlanChanges:
         """If the new plan takes over next, let compiled pushes know."""
         whole = self._join.whole
         if whole is not None and preparation.is_done:
-            for tree in preparation.successors.values():
+            for number, tree in preparation.successors.items():
                 compiled = tree.in_one_call()
                 if compiled is not None:
-                    whole.expect(compiled)
+                    whole.expect(number, compiled)
 
     def _change(self, strategy: str, built: dict[int, JoinTree] | None = None) -> None:
         """Go over to the plan; ``built`` are new trees that are ready, which are taken."""

@@ -32,7 +32,7 @@ def push_by_steps(
     seen = dict(join.newest)
     for source, instant in (*taken.newest.items(), *(newest or {}).items()):
         seen[source] = max(instant, seen.get(source, instant))
-    clock = join.advanced(seen, taken, promised)
+    clock = join.advanced(seen, taken.places, promised)
     table = _push(join, taken, clock, seen, clock.now, probes)
     join.set_aside.keep(taken.dropped)
     join.latest = sum(taken.seen.values())

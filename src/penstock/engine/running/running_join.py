@@ -27,7 +27,7 @@ from penstock.engine.options import Options
 from penstock.engine.output.output import output_for
 from penstock.engine.overload.freshness import Freshness
 from penstock.engine.push.ahead import Ahead
-from penstock.engine.push.intake import FARTHEST, Batches, Intake
+from penstock.engine.push.intake import FARTHEST, Intake
 from penstock.engine.push.lateness import Lateness
 from penstock.engine.push.set_aside import SetAside
 from penstock.engine.push.whole_push import WholePush
@@ -112,25 +112,14 @@ class RunningJoin:
         self.has_begun = False
         """Whether the overload policy has begun with the push at hand."""
         self.expiry = Expiry(self)
-        self.never_whole = self._why_never_whole()
+        self.never_whole = "execution='reference'"
         """Why no push can be compiled; empty if it can."""
         self.whole: WholePush | None = None
-        """Makes pushes as a whole, where there are one time line and one tree."""
-        if not self.never_whole:
-            self.whole = WholePush(self.intake, self.leaves[0])
-            self.never_whole = self.whole.why_never
-            if self.never_whole:
-                self.whole = None
-
-    def _why_never_whole(self) -> str:
-        """The reason why no push of this query can be compiled, if there is one."""
-        if self.options.execution == "reference":
-            return "execution='reference'"
-        if self.by_rows:
-            return "ROWS windows"
-        if len(self.trees) > 1:
-            return "EXCEPT"
-        return ""
+        """Makes compiled pushes, if there is no such reason."""
+        if self.options.execution == "auto":
+            whole = WholePush(self.intake, self.leaves)
+            self.never_whole = whole.why_never
+            self.whole = None if whole.why_never else whole
 
     def _overload_control(self, plan: Plan) -> OverloadControl | None:
         """The control of budget and freshness; None where nothing can be short or stale."""
@@ -212,14 +201,12 @@ class RunningJoin:
                 "go on with Engine.restore and the last checkpoint"
             )
 
-    def advanced(
-        self, newest: Mapping[str, int], taken: Batches | None, promised: int | None
-    ) -> Clock:
-        """The clock after a push that has seen ``newest``, if the host has ``promised`` a
-        watermark in milliseconds."""
+    def advanced(self, newest: Mapping[str, int], places: int, promised: int | None) -> Clock:
+        """The clock after a push that has seen ``newest`` and took ``places`` of the arrival line,
+        if the host has ``promised`` a watermark in milliseconds."""
         before = self.clock
-        if taken is not None and self.by_rows:
-            now = self.place + taken.places - 1
+        if self.by_rows:
+            now = self.place + places - 1
             return Clock(now=max(before.now, now), watermark=now + 1)
         watermark, late = before.watermark, max(before.late, self.lateness.watermark(newest))
         now = max([before.now, *newest.values()])

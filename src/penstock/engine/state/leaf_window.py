@@ -96,14 +96,21 @@ class LeafWindow(IndexedRows):
         """The columns that are keys, each with what encodes it (None: it is what is compared) and
         an interner if that needs one. None if rows have to be prepared (:meth:`prepare`)."""
         self.append_plain = PlainAppend(
-            self.rows, self._key_columns, self.payload, self._indexes, self.fixed_span
+            self.rows,
+            self._key_columns,
+            self.payload,
+            self._indexes,
+            self.lifespan,
+            self._chosen,
         )
         self._asleep: Asleep | None = None
 
     def _find_direct_keys(
         self,
     ) -> tuple[tuple[str, KeyType | None, Interner | None], ...] | None:
-        if self._filter is not None or self._same or self.by_rows or self.stream.is_static:
+        if self._filter is not None or self._same or self.stream.is_static:
+            return None
+        if self.lifespan.partition is not None:
             return None
         keys = []
         for key, (_, encoder, interner) in zip(self._key_expressions, self._keys, strict=True):
@@ -148,9 +155,21 @@ class LeafWindow(IndexedRows):
         """How many encoded columns there are."""
         return len(self._keys)
 
+    @property
+    def flags(self) -> Bools | None:
+        """On the arrival line: which rows may be in results, in a ring."""
+        return None if self._chosen is None else self.rows.columns[self._chosen]
+
     def chosen(self, rows: Int64s) -> Bools | None:
         """On the arrival line: which of ``rows`` may be in results."""
         return None if self._chosen is None else self.rows.take(self._chosen, rows)
+
+    def number_chosen(self, start: int, stop: int) -> int:
+        """How many of the rows from ``start`` to ``stop`` may be in results."""
+        if self._chosen is None:
+            return stop - start
+        flags = self.rows.take(self._chosen, np.arange(start, stop, dtype=np.int64))
+        return int(np.count_nonzero(flags))
 
     def chosen_until(self, stop: int) -> Bools | None:
         """The same for all rows from the tail to ``stop``."""
@@ -279,10 +298,14 @@ class LeafWindow(IndexedRows):
             if index.stop == start:
                 rows.insert(index, start, _key_of(keys, new.keys), new.chosen)
         self.lifespan.stored(start, stop, new.partitions)
+        if self._asleep is not None and self.by_rows:
+            self._asleep.wake_run(start, count)  # Also those of which nobody else is told.
         if self.by_rows:
             ids = ids if chosen is None else chosen
             deaths = rows.take(DEATH, ids)
-            births = new.births if new.chosen is None else ring.pick(new.births, new.chosen)
+            if chosen is None:
+                return Composites({self.stream.alias: ids}, new.births, deaths, True, start)
+            births = rows.take(BIRTH, ids)
             return Composites({self.stream.alias: ids}, births, deaths)
         return Composites({self.stream.alias: ids}, new.births, deaths, True, start)
 

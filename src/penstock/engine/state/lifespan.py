@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.engine.state.address import address_of
 from penstock.engine.state.rows import BIRTH, DEATH, Rows
 from penstock.kernels import lifespan, probe
 from penstock.query.join_graph import Stream
@@ -36,6 +37,10 @@ class Lifespan:
     """Time that a row lives, at least: ticks, or on the arrival line places."""
     fixed_span: int | None = None
     """Ticks that every row lives, if that is known at its birth."""
+    count = 0
+    """Rows of the window, or of each partition, that live; 0 if rows do not die by counting."""
+    partition: int | None = None
+    """The column of the rows that holds the partition of each, if there are partitions."""
     reads: tuple[str, ...] = ()
     """Columns that say when rows die: they are kept with the rows, for a restart."""
 
@@ -64,6 +69,10 @@ class Lifespan:
     def packed(self) -> None:
         """All rows have new numbers, and all of them are alive."""
 
+    def lists(self) -> Int64s:
+        """The addresses of the lists of partitions, for :mod:`penstock.kernels.window`."""
+        return np.empty(0, np.int64)
+
     def bring_together(self, births: Int64s, deaths: Int64s, rows: Int64s) -> None:
         """Bring ``births`` up and ``deaths`` down to those of ``rows``."""
         own = self.rows
@@ -91,15 +100,15 @@ class LatestRows(Lifespan):
 
     def __init__(self, rows: Rows, count: int) -> None:
         super().__init__(rows)
-        self.span = self._count = count
+        self.span = self.count = count
 
     def stored(self, start: int, stop: int, partitions: Int64s | None) -> None:
         own = self.rows
-        lifespan.kill_by_count(own.births, own.deaths, own.mask, own.tail, start, stop, self._count)
+        lifespan.kill_by_count(own.births, own.deaths, own.mask, own.tail, start, stop, self.count)
 
     def take_back(self, head: int) -> None:
         own = self.rows
-        lifespan.revive_by_count(own.deaths, own.mask, own.tail, head, own.head, self._count)
+        lifespan.revive_by_count(own.deaths, own.mask, own.tail, head, own.head, self.count)
 
 
 class LatestByPartition(Lifespan):
@@ -113,11 +122,11 @@ class LatestByPartition(Lifespan):
     def __init__(self, rows: Rows, stream: Stream, window: RowsWindow) -> None:
         super().__init__(rows)
         self.reads = window.partition_by
-        self._count = window.count
+        self.count = window.count
         self._encoders = [key_type_of(stream.schema.field(name).type) for name in self.reads]
         self._interners = [Interner() if e.needs_interner else None for e in self._encoders]
         self._tables = [PairTable() for _ in self.reads]
-        self._partition = rows.add_column(np.int64)
+        self.partition: int = rows.add_column(np.int64)
         self._later = rows.add_column(np.int64)
         self._earlier = rows.add_column(np.int64)
         self._victims = rows.add_column(np.int64)
@@ -146,11 +155,18 @@ class LatestByPartition(Lifespan):
             self._oldest = _extended(self._oldest, size, -1)
             self._newest = _extended(self._newest, size, -1)
             self._sizes = _extended(self._sizes, size, 0)
+            self.rows.note_moved()
         return partitions
+
+    def lists(self) -> Int64s:
+        numbers = (self._later, self._victims, self.partition, self._earlier)
+        arrays = [self.rows.columns[number] for number in numbers]
+        arrays += (self._oldest, self._newest, self._sizes)
+        return np.array([address_of(each) for each in arrays], np.int64)
 
     def stored(self, start: int, stop: int, partitions: Int64s | None) -> None:
         assert partitions is not None
-        self.rows.put(self._partition, start, partitions)
+        self.rows.put(self.partition, start, partitions)
         self._kill(start, stop)
 
     def _kill(self, start: int, stop: int) -> None:
@@ -160,11 +176,11 @@ class LatestByPartition(Lifespan):
             columns[DEATH],
             columns[self._later],
             columns[self._victims],
-            columns[self._partition],
+            columns[self.partition],
             self.rows.mask,
             start,
             stop,
-            self._count,
+            self.count,
             self._oldest,
             self._newest,
             columns[self._earlier],
@@ -177,7 +193,7 @@ class LatestByPartition(Lifespan):
             columns[DEATH],
             columns[self._later],
             columns[self._victims],
-            columns[self._partition],
+            columns[self.partition],
             self.rows.mask,
             head,
             self.rows.head,

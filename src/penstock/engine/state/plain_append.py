@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.state.address import address_of
 from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.lifespan import Lifespan
 from penstock.engine.state.payload import Payload
 from penstock.engine.state.rows import Rows
 from penstock.values.wiring import KeyColumn
@@ -21,7 +22,8 @@ Int64s = NDArray[np.int64]
 
 
 class PlainAppend:
-    """Where new rows go in ``rows``: ``keys``, then ``payload``, then which of that is NULL."""
+    """Where new rows go in ``rows``: ``keys``, ``payload``, on the arrival line which may be in
+    results and their partitions, and at last which of the payload is NULL."""
 
     def __init__(
         self,
@@ -29,13 +31,17 @@ class PlainAppend:
         keys: Sequence[int],
         payload: Payload,
         indexes: Mapping[tuple[KeyColumn, ...], HashIndex],
-        span: int | None,
+        lifespan: Lifespan,
+        chosen: int | None,
     ) -> None:
+        """Rows die by ``lifespan``. ``chosen`` is the column that tells which may be in results."""
         self._rows = rows
         self._keys = keys
         self._payload = payload
         self._indexes = indexes
-        self._span = -1 if span is None else span
+        self._lifespan = lifespan
+        self._chosen = chosen
+        self._lists = np.empty(0, np.int64)
         self._generation = -1
         self._whole = 0
         """Indexes that lack no row. They remain whole, so their number tells which."""
@@ -56,13 +62,20 @@ class PlainAppend:
         return self._code
 
     def _write_down(self) -> None:
-        rows = self._rows
+        rows, lifespan = self._rows, self._lifespan
         whole = {keys: index for keys, index in self._indexes.items() if index.stop == rows.head}
-        code = [rows.mask, address_of(rows.births), address_of(rows.deaths), self._span]
+        span = -1 if lifespan.fixed_span is None else lifespan.fixed_span
+        code = [rows.mask, address_of(rows.births), address_of(rows.deaths), span]
         rings = self._payload.in_rings
         columns = [*self._keys, *(ring.column for ring in rings.values())]
+        if self._chosen is not None:
+            columns.append(self._chosen)
+        if lifespan.partition is not None:
+            columns.append(lifespan.partition)
+            self._lists = lifespan.lists()
         columns += [flags for name in self._payload.flagged if (flags := rings[name].flags)]
-        code += (len(columns), len(whole))
+        code += (len(columns), len(whole), lifespan.count)
+        code.append(0 if lifespan.partition is None else address_of(self._lists))
         for number in columns:
             column = rows.columns[number]
             code += (address_of(column), column.itemsize)

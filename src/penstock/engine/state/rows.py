@@ -120,6 +120,10 @@ class Rows:
         if self.block is not None:
             give_page_by_page(self.block, small)
 
+    def note_moved(self) -> None:
+        """Something that belongs to the rows lies elsewhere from now on."""
+        self.generation = next(_GENERATIONS)
+
     def add_column(self, dtype: Any) -> int:
         """A new column, zero in all rows; its number."""
         self.generation = next(_GENERATIONS)

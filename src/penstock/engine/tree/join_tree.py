@@ -140,8 +140,6 @@ class JoinTree:
         self._top: JoinOperator | None = None
         self.missing: list[Missing] = []
         """States that lack combinations since a change of plan."""
-        self._askers: list[tuple[str, JoinStep]] | None = []
-        """Streams whose new rows alone probe incomplete states, and how; None if others do."""
         self.spare = SpareMemory() if spare is None else spare
         """Memory for what is missing."""
         self._has_given_up = False
@@ -234,8 +232,6 @@ class JoinTree:
                 self.see_windows()
             self._bounds = {alias: Bookmark(leaf.rows) for alias, leaf in self.leaves.items()}
             self._note_missing(self._inputs)
-            if self.missing:
-                self._askers = self._find_askers()
         self._memory = {}
         self.guards = [guard for edge in self.edges for guard in edge.guards]
         if self._feedback is not None and self._feedback.adaptive and self.guards:
@@ -612,34 +608,6 @@ class JoinTree:
         self.stopwatch.lap(self.root.streams)
         return made
 
-    def _complete_ahead(self, news: Mapping[str, Run]) -> None:
-        """Complete what the new rows of windows are going to ask for.
-
-        What is completed comes to stand before the new rows of its state, like any old row.
-        """
-        for missing in self.missing:
-            missing.begin()
-        for alias, step in self._askers or ():
-            if alias in news:
-                first, count = news[alias]
-                step.complete({alias: np.arange(first, first + count, dtype=np.int64)})
-
-    def _find_askers(self) -> list[tuple[str, JoinStep]] | None:
-        """Who asks incomplete states, if these are new rows of windows alone, as they come.
-
-        So it is in left-deep trees. What comes from a join, or further on in a probe order, is not
-        known beforehand.
-        """
-        askers = []
-        for edge, operator, position in self.inputs():
-            for number, (_, step) in enumerate(operator.steps[position]):
-                if step.target.missing is None:
-                    continue
-                if number > 0 or not isinstance(edge.node, Leaf):
-                    return None
-                askers.append((edge.node.stream, step))
-        return askers
-
     @property
     def is_written_down(self) -> bool:
         """Whether the last push could have been one call."""
@@ -652,15 +620,18 @@ class JoinTree:
 
     def in_one_call(self) -> CompiledPush | None:
         """What can work off the slice at hand in one call, if the tree is fit for it."""
-        if not self._compiles or self._askers is None:
+        if not self._compiles:
             return None
         if self.rationing is not None and self.rationing.is_limiting:
             return None
         if self._compiled is not None and not self._compiled.is_current:
             self._forget_compiled()
-        top = self._top
-        if self._compiled is None and top is not None and not CompiledPush.why_not(self.edges, top):
-            self._compiled = CompiledPush(self.edges, top, self._inputs, self._counts)
+        if self._compiled is None and not CompiledPush.why_not(self.edges):
+            if self.missing:
+                self.get_ready_to_complete()
+            self._compiled = CompiledPush(
+                self.leaves, self.edges, self._top, self._inputs, self._counts
+            )
         compiled = self._compiled
         return compiled if compiled is not None and compiled.fits else None
 
@@ -669,29 +640,22 @@ class JoinTree:
         """Why :meth:`in_one_call` has nothing to offer."""
         if self.rationing is not None and self.rationing.is_limiting:
             return "probes that are limited or owed"
-        if self._askers is None:
-            return "a state that is incomplete after a change of plan"
-        if self._top is None:
-            return "a query of one stream"
-        if self._compiled is not None:
-            return "a push that spans much of a window"
-        return CompiledPush.why_not(self.edges, self._top)
+        return CompiledPush.why_not(self.edges)
 
     def run_compiled(
         self, compiled: CompiledPush, news: Mapping[str, Run], lasting: bool = True
     ) -> Composites:
         """The results of the slice at hand, for good or until the next one."""
-        if self.missing:
-            self._complete_ahead(news)
-            anew = self.in_one_call()  # Another one, if a state has grown.
-            assert anew is not None, "completed states are as fit for one call as before"
-            compiled = anew
+        for missing in self.missing:
+            missing.begin()
         compiled.run(news, self.stopwatch)
         self._let_in += compiled.let_in
         return self.found(compiled, lasting)
 
     def run_whole(self, compiled: CompiledPush, arrivals: Arrivals, count: int) -> None:
         """Push ``count`` rows that are in no window yet."""
+        for missing in self.missing:
+            missing.begin()
         compiled.run_whole(arrivals, count, self.stopwatch)
         self._let_in += compiled.let_in
 
@@ -746,14 +710,16 @@ class JoinTree:
             self._finish_completion()
         if not self.guards:
             return
+        settled = False
         if self.rationing is not None and self.rationing.debt:
             for edge in self._guarded:  # Owed probes know inputs by their rows: none may move.
-                edge.commit()
+                settled |= edge.commit()
                 edge.stay()
+            if settled:
+                self.take_stock()
             return
-        settled = False
         for edge in self._guarded:
-            edge.commit()
+            settled |= edge.commit()
             settled |= edge.settle()
         if self._policy is not None and not self.missing and not self.since:
             settled |= self._policy.review(self._let_in)
@@ -791,7 +757,8 @@ class JoinTree:
         for missing in self.missing:
             missing.state.missing = missing.state.rows.spare = None
             missing.dispose()
-        self.missing, self._askers = [], []
+        self.missing = []
+        self._forget_compiled()
         self._settle()
         self._has_given_up = True
         return thin
@@ -807,7 +774,7 @@ class JoinTree:
             else:
                 left.append(missing)
         if len(left) < len(self.missing):
-            self._askers = self._find_askers()
+            self._forget_compiled()
         self.missing = left
         if not left:
             self._forget_bounds()

@@ -1,9 +1,7 @@
-"""After a change of plan, what a push is going to ask for is completed before it."""
+"""After a change of plan, what is missing is completed in the middle of compiled pushes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock
-from penstock.engine.compiled.compiled_push import CompiledPush
 from penstock.engine.compiled.plain_answer import PlainAnswer
-from penstock.engine.tree.join_tree import JoinTree
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "x", "y", "ts")])
 TEXT = (
@@ -23,13 +19,13 @@ TEXT = (
     "B [RANGE 9 SECONDS], C [RANGE 9 SECONDS], D [RANGE 9 SECONDS] "
     "WHERE A.x = B.x AND A.y = C.y AND C.x = D.x"
 )
-LEFT_DEEP = ["(((A B) C) D)", "(((A C) B) D)", "(((A C) D) B)", "(((C D) A) B)"]
+PLANS = ["(((A B) C) D)", "(((A C) B) D)", "(((A C) D) B)", "(((C D) A) B)"]
+PLANS += ["((A B) (C D))", "((A C) B D)", "(A (B (C D)))", "((A C) (B D))"]
 
 
-def engine_for(plan: str) -> penstock.Engine:
-    return penstock.Engine(
-        penstock.parse(TEXT, dict.fromkeys("ABCD", SCHEMA)), plan=plan, feedback="off"
-    )
+def engine_for(plan: str, execution: str = "auto") -> penstock.Engine:
+    query = penstock.parse(TEXT, dict.fromkeys("ABCD", SCHEMA))
+    return penstock.Engine(query, plan=plan, feedback="off", execution=execution)
 
 
 def batches(seed: int, number: int, streams: str = "ABCD") -> dict[str, pa.RecordBatch]:
@@ -57,37 +53,25 @@ def accounts(engine: penstock.Engine) -> tuple[list[int], list[Any]]:
 @settings(max_examples=25)
 @given(
     st.integers(0, 99),
-    st.lists(st.sampled_from(LEFT_DEEP), min_size=1, max_size=4),
+    st.lists(st.sampled_from(PLANS), min_size=1, max_size=4),
     st.integers(0, 8),
     st.sampled_from(["ABCD", "AB", "D", "BD"]),
 )
 def test_it_makes_no_difference(seed: int, plans: list[str], fails: int, streams: str) -> None:
-    ahead, edge_by_edge, number = engine_for(LEFT_DEEP[0]), engine_for(LEFT_DEEP[0]), 0
+    compiled, step_by_step = engine_for(PLANS[0]), engine_for(PLANS[0], "reference")
+    number = 0
     for plan in plans:
-        ahead.migrate(plan)
-        with _edge_by_edge():
-            edge_by_edge.migrate(plan)
+        compiled.migrate(plan)
+        step_by_step.migrate(plan)
         for given_streams in ("ABCD", streams):
             push = batches(seed, number, given_streams)
             if number == fails:
-                _fail_to(ahead, push)
-            found = answer(ahead, push)
-            with _edge_by_edge():
-                assert answer(edge_by_edge, push) == found
-            assert accounts(edge_by_edge) == accounts(ahead)
+                _fail_to(compiled, push)
+            found = answer(compiled, push)
+            assert answer(step_by_step, push) == found
+            assert accounts(step_by_step) == accounts(compiled)
             number += 1
-
-
-@contextmanager
-def _edge_by_edge() -> Iterator[None]:
-    """Nobody knows who is going to ask, if anything is missing."""
-
-    def find(tree: JoinTree) -> list[Any] | None:
-        return None if any(edge.source.missing is not None for edge in tree.edges) else []
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JoinTree, "_find_askers", find)
-        yield
+    assert compiled.metrics()["execution"]["reference"] == 0
 
 
 def _fail_to(engine: penstock.Engine, push: dict[str, pa.RecordBatch]) -> None:
@@ -99,27 +83,3 @@ def _fail_to(engine: penstock.Engine, push: dict[str, pa.RecordBatch]) -> None:
         patch.setattr(PlainAnswer, "table", fail)
         with pytest.raises(ZeroDivisionError):
             engine.push(push)
-
-
-@pytest.mark.parametrize(
-    ("plan", "is_compiled"),
-    [("(((A C) B) D)", True), ("((A C) B D)", True), ("((A B) (C D))", False)],
-)
-def test_a_push_after_a_change_is_one_call_if_only_windows_ask(
-    plan: str, is_compiled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = engine_for("(((A B) C) D)")
-    for number in range(3):
-        engine.push(batches(1, number))
-    engine.migrate(plan)
-    calls: list[Any] = []
-    run = CompiledPush.run
-
-    def note(self: CompiledPush, *given: Any) -> Any:
-        calls.append(given)
-        return run(self, *given)
-
-    monkeypatch.setattr(CompiledPush, "run", note)
-    assert engine.trees[0].missing
-    engine.push(batches(1, 3))
-    assert bool(calls) == is_compiled
