@@ -190,8 +190,11 @@ class Intake:
     def rows_of(self, name: str, batch: Batch, clock: Clock) -> SourceRows:
         """The rows of a batch of the source ``name`` that are on time by ``clock``, in order."""
         taken = Batches({}, {}, {}, {}, {}, 0)
-        source = self.sources[name]
-        self.by_event_time(source, as_batch(name, batch), self.late_before(source, clock), taken)
+        source, batch = self.sources[name], as_batch(name, batch)
+        if self._by_rows:
+            self.by_arrival([(source, batch)], 0, taken)
+        else:
+            self.by_event_time(source, batch, self.late_before(source, clock), taken)
         return taken.rows[name]
 
     def event_times(self, name: str, batch: Any) -> Int64s:
