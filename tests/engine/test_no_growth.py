@@ -20,7 +20,7 @@ ROWS = 40
 FEW, MANY = 3, 51
 SLACK = 1.4
 """Rings are of sizes that are powers of two, and tables are swept when half of them is not used."""
-ROOM = 192 << 10
+ROOM = 320 << 10
 """Bytes that caches, interners and tables may take before they are swept at all."""
 
 THREE = "FROM A [RANGE 10 SECONDS], B [RANGE 10 SECONDS], C [RANGE 10 SECONDS] "
