@@ -111,6 +111,8 @@ class Missing:
         self._entrances: dict[KeyColumn, tuple[int, KeyColumn, HashIndex]] = {}
         self._asked: dict[KeyColumn, AskedValues] = {}
         self._ways: dict[int, Way] = {}
+        self._ready: set[KeyColumn] = set()
+        """Columns for whose values all indexes are there."""
         self._beside: int | None = None
         """The input whose rows are closed beside what is asked for, once there is one."""
         self._has_rested = False
@@ -164,7 +166,7 @@ class Missing:
 
     def get_ready(self, keys: tuple[KeyColumn, ...]) -> None:
         """Take the indexes that :meth:`complete` for such ``keys`` will use, which are there."""
-        if keys[0] in self._entrances:
+        if keys[0] in self._ready:
             return
         position, column, _ = self._entrance(keys[0])
         start = self._sources[position]
@@ -172,6 +174,7 @@ class Missing:
             start.missing.get_ready((column,))
         for _, step in self._way(position):
             step.get_ready_to_complete()
+        self._ready.add(keys[0])  # Only now: there may be no memory on the way.
 
     # -- a push ------------------------------------------------------------------------------
 

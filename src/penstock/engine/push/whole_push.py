@@ -255,7 +255,7 @@ class _Block:
                 written = _Written(compiled, self._readers, tables)
             self._written = written
             self.arrivals.table, self.arrivals.filled = written.table, written.indexes
-            self.arrivals.table[:, SPACE] = space.ctypes.data
+        self.arrivals.table[:, SPACE] = space.ctypes.data  # Each time: another push may have failed.
         return written
 
     def has(self, alias: str) -> bool:
@@ -546,8 +546,6 @@ class WholePush:
     def _take_space(self, numbers: int) -> None:
         """Working space for so many ``numbers``, instead of what there was."""
         self._space = np.empty(numbers, np.int64)
-        for block in self._blocks:
-            block.arrivals.table[:, SPACE] = self._space.ctypes.data
 
     def newest(self, before: Mapping[str, int]) -> dict[str, int]:
         """The newest event time of each source, in ticks; up to now it was ``before``."""
