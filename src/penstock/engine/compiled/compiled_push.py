@@ -307,7 +307,8 @@ class CompiledPush:
                     self._make_room(lacking)
                 lacking = self._call(arrivals, False)
         finally:
-            self._synchronise(arrivals)
+            if self.is_torn:  # Else a state may have been completed since, and would lose it.
+                self._synchronise(arrivals)
             self._log_woken()
         self._count(stopwatch, stopwatch.clock() - began)
         WORKSPACE.give_back()
