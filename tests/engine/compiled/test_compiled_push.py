@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import penstock
 from penstock.engine.compiled import compiled_push
 from penstock.engine.compiled.compiled_push import CompiledPush
-from penstock.engine.join import compiled_order
+from penstock.engine.join.workspace import WORKSPACE
 from penstock.kernels import guards as kernel
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "x", "y", "ts")])
@@ -68,7 +68,7 @@ def test_a_push_goes_on_where_room_ran_out(
     """Few values: every ring, the working space and the table of results are too small at first."""
     pushes = [batches(seed, 300, 20, 300) for seed in range(3)]
     monkeypatch.setattr(compiled_push, "_COPIED", 100)
-    compiled_order.WORKSPACE.reserve(200)
+    WORKSPACE.reserve(200)
     engine = engine_for(feedback)
     found = [answer(engine, push) for push in pushes]
     assert {kernel.RING_LACKS, kernel.WORK_LACKS, kernel.RESULTS_LACK} <= set(lacked)

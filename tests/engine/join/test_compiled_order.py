@@ -1,4 +1,4 @@
-"""Whole pushes and probe orders as one compiled call, against the same orders step by step."""
+"""Compiled pushes against the same orders step by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from random_streams import streams
 
 import penstock
 from penstock.engine.compiled.compiled_push import CompiledPush
-from penstock.engine.join.compiled_order import CompiledOrder
 
 SCHEMA = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("z", pa.int64()), ("ts", pa.int64())])
 JOINS = {
@@ -63,13 +62,11 @@ def test_the_same_results_in_the_same_order_and_the_same_counts(
     in_one_call = run(text, plan, feedback, tables, batch)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CompiledPush, "why_not", lambda edges: "told so")
-        compiled = run(text, plan, feedback, tables, batch)
-        patch.setattr(CompiledOrder, "is_whole_for", lambda *_: False)
         stepwise = run(text, plan, feedback, tables, batch)
-    assert compiled == stepwise
-    assert in_one_call[1] == compiled[1]
-    for one, other in zip(in_one_call[0], compiled[0], strict=True):
-        assert [_birth(row) for row in one] == [_birth(row) for row in other]
+    assert in_one_call[1] == stepwise[1]
+    for one, other in zip(in_one_call[0], stepwise[0], strict=True):
+        if "ROWS" not in window:  # There a result is born by arrival, which no column tells.
+            assert [_birth(row) for row in one] == [_birth(row) for row in other]
         assert sorted(map(_values, one)) == sorted(map(_values, other))
 
 

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from penstock.engine.compiled.plain_answer import PlainAnswer
 from penstock.engine.feedback.waiting import Waiting
 from penstock.engine.feedback.waiting_in_window import WaitingInWindow
-from penstock.engine.join.compiled_order import WORKSPACE, CompiledOrder, flags_of
+from penstock.engine.join.compiled_order import CompiledOrder, flags_of
 from penstock.engine.join.join_step import Input
 from penstock.engine.join.stopwatch import Stopwatch
+from penstock.engine.join.workspace import WORKSPACE
 from penstock.engine.state.address import address_of
 from penstock.engine.state.clock import END
 from penstock.engine.state.composite_state import CompositeState

@@ -42,11 +42,8 @@ class JoinOperator:
         algorithm: Algorithm,
         state: CompositeState | None,
         counts: list[int],
-        compiles: bool = True,
     ) -> None:
-        """``counts`` is the tally of the whole tree. ``compiles``: whether a probe order may be
-        one call."""
-        self._compiles = compiles
+        """``counts`` is the tally of the whole tree."""
         self.node = node
         self.streams = node.streams
         self.state = state
@@ -64,8 +61,10 @@ class JoinOperator:
         """From here on, the tally has two places for each step."""
         counts += [0] * (2 * len(inputs) * (len(inputs) - 1))
         self.steps: list[list[tuple[int, JoinStep]]] = []
-        self._compiled: list[CompiledOrder | None] = []
-        """The orders that need no lifespans on the way."""
+        self._are_hashed = True
+        """Whether no step tries all pairs, of which many would be dead."""
+        self.orders: list[CompiledOrder] = []
+        """The probe order of each input, for compiled pushes."""
         self.reroute(node, inputs)
         span = min(leaves[stream].span for stream in self.streams)
         self._brief = span // (2 * len(self.streams)) if span else -1
@@ -94,13 +93,12 @@ class JoinOperator:
                 steps.append((other, step))
                 together = together | target.streams
             self.steps.append(steps)
-        self._compiled = [
-            CompiledOrder(sorted(start), steps, self._leaves, self.state is None)
-            if self._compiles
-            else None
-            for start, steps in zip(
-                streams, ([step for _, step in order] for order in self.steps), strict=True
+        self._are_hashed = all(step.hashed for order in self.steps for _, step in order)
+        self.orders = [
+            CompiledOrder(
+                sorted(start), [step for _, step in order], self._leaves, self.state is None
             )
+            for start, order in zip(streams, self.steps, strict=True)
         ]
         for old in before:
             for _, step in old:
@@ -112,19 +110,9 @@ class JoinOperator:
         return self._counts[self.place]
 
     @property
-    def orders(self) -> list[CompiledOrder]:
-        """The probe order of each input, all of them compiled."""
-        return [order for order in self._compiled if order is not None]
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether all of them are."""
-        return None not in self._compiled
-
-    @property
     def is_brief(self) -> bool:
         """Whether lifespans can wait in the slice that is being worked off."""
-        return self.extent <= self._brief
+        return self.extent <= self._brief and self._are_hashed
 
     def pairs_of(self, position: int) -> int:
         """Matches since the start that rows of input ``position`` had a part in first."""
@@ -203,14 +191,7 @@ class JoinOperator:
                 return None
             bounds.append(bound)
         count = most = len(batch)
-        order = self._compiled[position]
-        made: Composites | None
-        is_brief = upto is None and order is not None and self.is_brief
-        if is_brief and order is not None and order.is_whole_for(batch, bounds):
-            made, most = order.run(batch, bounds)
-            self.growth[position] = 0.5 * self.growth[position] + 0.5 * most / count
-            return made
-        if is_brief and all(step.hashed for _, step in steps):
+        if upto is None and self.is_brief:
             ids = batch.ids
             for (_, step), bound in zip(steps, bounds, strict=True):
                 ids = step.extend(ids, bound)

@@ -255,7 +255,7 @@ class _Block:
                 written = _Written(compiled, self._readers, tables)
             self._written = written
             self.arrivals.table, self.arrivals.filled = written.table, written.indexes
-        self.arrivals.table[:, SPACE] = space.ctypes.data  # Each time: another push may have failed.
+        self.arrivals.table[:, SPACE] = space.ctypes.data  # Each time: one may have failed.
         return written
 
     def has(self, alias: str) -> bool:

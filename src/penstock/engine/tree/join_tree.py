@@ -302,7 +302,6 @@ class JoinTree:
             self.algorithm,
             state,
             self._counts,
-            self._compiles,
         )
         self._note_users(operator, inputs)
         self.operators.append(operator)
