@@ -27,6 +27,7 @@ from penstock.values.wiring import Condition, KeyColumn
 
 Int64s = NDArray[np.int64]
 
+
 class CompiledOrder:
     """Combinations over ``streams`` go through ``steps``."""
 
