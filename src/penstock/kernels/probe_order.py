@@ -343,7 +343,7 @@ def _keep_whole(
 
 
 @kernel
-def run(
+def run_order(
     code: Int64s,
     now: Int64s,
     steps: int,

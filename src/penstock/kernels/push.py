@@ -68,8 +68,8 @@ from penstock.kernels.probe_order import (
     NEWEST,
     NOW,
     REST_STEP,
+    run_order,
 )
-from penstock.kernels.probe_order import run as run_order
 from penstock.kernels.rings import COMPLETED, FREE, HEAD, MASK, OLD, RING_LOW, TAIL, store
 
 Int64s = NDArray[np.int64]

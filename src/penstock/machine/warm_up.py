@@ -142,6 +142,7 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield f"SELECT A.id FROM {partition} WHERE A.i64 = B.i64", "auto", {"many": True}
     for emission in ("DSTREAM", "RSTREAM"):
         yield f"{emission} (SELECT A.id FROM {pair} WHERE A.i64 = B.i64)", "auto", {}
+    yield f"DSTREAM (SELECT A.id FROM {long} WHERE {chain})", "auto", {}
     for options in ({}, {"lateness": 20}):
         yield (
             "SELECT A.i64, A.text FROM A [RANGE 50 MILLISECONDS] EXCEPT "
@@ -166,8 +167,10 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
                 "((A B) C)",
                 {**told, "execution": "reference"},
             )
-    for where in (chain, theta):
-        yield f"SELECT A.id FROM {rows} WHERE {where}", "((A B) C)", {"execution": "reference"}
+    for where in (chain, theta, keys):
+        for sources in (three, rows):
+            query = f"SELECT A.id FROM {sources} WHERE {where}"
+            yield query, "((A B) C)", {"execution": "reference"}
 
 
 def _grouped(key: str, column: str, sources: str, functions: str) -> str:
