@@ -125,7 +125,7 @@ def _fuzz_short(chance: random.Random, case: Case, seed: int) -> dict[str, int]:
         is_whole = policy == "defer" and graph.emission != "rstream"
         is_whole &= (
             not graph.by_rows
-        )  # There FRESHNESS cannot be written: what is late may be lost.
+        )  # No FRESHNESS there: what is late may be lost.
         is_whole &= overload["forgotten"] == overload["stale"] == 0
         found = difference(left[run], due) if is_whole else surplus(left[run], due)
         assert found is None, f"seed {seed}, {run}, finish, {options}\n{case}\n{found}"
