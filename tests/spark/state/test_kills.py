@@ -74,6 +74,7 @@ class Running:
             [sys.executable, str(PROGRAM), str(folder), master, *more],
             stdout=self._log,
             stderr=self._log,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},  # On a cluster it is "python3".
         )
 
     @property
