@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from penstock.errors import InputError, OptionError
@@ -28,6 +29,9 @@ _WAIT = 1.0
 """Seconds to wait for messages before looking whether there is any progress."""
 _ANSWER = 10.0
 """Seconds that one question to the broker may take before it is put again."""
+_LINGER = "5"
+"""Milliseconds that the broker holds back a question for more than there is (500 by default). What
+is read is there, but a partition that was read before holds up the next one for as long."""
 _PACKAGE = "confluent-kafka"
 _REFUSED = {
     "auto.offset.reset": "say startingOffsets instead",
@@ -37,6 +41,8 @@ _REFUSED = {
     "interceptor.classes": "there are no Java classes here",
 }
 _clients: dict[tuple[tuple[str, str], ...], Any] = {}
+_known: dict[int, set[str]] = {}
+"""Topics that each of them has read from."""
 T = TypeVar("T")
 
 
@@ -101,7 +107,8 @@ class KafkaClient:
 
         wanted = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
         own = {k: v for k, v in self._native().items() if not k.startswith(("enable.", "group."))}
-        own.pop("isolation.level", None)
+        for name in ("isolation.level", "fetch.wait.max.ms"):  # Of consumers alone.
+            own.pop(name, None)
         shortest: int | None = None
         try:
             admin = AdminClient(own)  # Answers come for as long as it is there.
@@ -124,6 +131,7 @@ class KafkaClient:
         from confluent_kafka import TopicPartition
 
         consumer = self._consumer()
+        self._find({each.topic for each in ranges})
         consumer.assign([TopicPartition(r.topic, r.partition, r.start) for r in ranges])
         parts: dict[tuple[str, int], list[Any]] = {(r.topic, r.partition): [] for r in ranges}
         open_ = {(r.topic, r.partition): r.end for r in ranges}
@@ -164,6 +172,14 @@ class KafkaClient:
             [at for _, at in times],
             [max(0, kind - 1) for kind, _ in times],
         )
+
+    def _find(self, topics: set[str]) -> None:
+        """Ask where topics are that this process has not read from: a consumer that is told to read
+        finds that out by itself, in a second."""
+        known = _known.setdefault(id(self._consumer()), set())
+        for topic in topics - known:
+            self._asked(partial(_described, topic))
+            known.add(topic)
 
     def _asked(self, question: Callable[[Any], T]) -> T:
         """The answer to a question; the broker may be away for a while."""
@@ -228,6 +244,7 @@ class KafkaClient:
             "enable.auto.commit": "false",
             "enable.partition.eof": "true",
             "isolation.level": "read_uncommitted",
+            "fetch.wait.max.ms": _LINGER,
         }
         return found | native_options(self.options)
 
@@ -264,6 +281,10 @@ def native_options(options: Mapping[str, str]) -> dict[str, str]:
         elif not name.endswith("store.type") and name != "ssl.truststore.password":
             found[name] = value
     return found
+
+
+def _described(topic: str, consumer: Any) -> Any:
+    return consumer.list_topics(topic, timeout=_ANSWER)
 
 
 def _quiet() -> Any:

@@ -123,9 +123,7 @@ def _fuzz_short(chance: random.Random, case: Case, seed: int) -> dict[str, int]:
         left[run] += rows_of(run.engine.finish())
         overload = run.engine.metrics()["overload"]
         is_whole = policy == "defer" and graph.emission != "rstream"
-        is_whole &= (
-            not graph.by_rows
-        )  # No FRESHNESS there: what is late may be lost.
+        is_whole &= not graph.by_rows  # No FRESHNESS there: what is late may be lost.
         is_whole &= overload["forgotten"] == overload["stale"] == 0
         found = difference(left[run], due) if is_whole else surplus(left[run], due)
         assert found is None, f"seed {seed}, {run}, finish, {options}\n{case}\n{found}"

@@ -43,17 +43,20 @@ class HeldResults:
 
     def begin(self, new: Composites, shorten: Callable[[Composites], None] | None) -> None:
         """Stage ``new``; ``shorten`` brings deaths down to what is known by now."""
+        if new.table is not None and list(new.ids) == self._streams:
+            self._new = new.table
+        else:
+            rows = [new.ids[stream] for stream in self._streams]
+            self._new = np.stack([*rows, new.births, new.deaths])
         if shorten is not None and isinstance(self._agenda, ArrivalAgenda):
 
             def refresh(ids: dict[str, Int64s], deaths: Int64s) -> None:
                 shorten(Composites(ids, deaths, deaths))
 
             self._agenda.shorten(refresh)
-        if new.table is not None and list(new.ids) == self._streams:
-            self._new = new.table
-        else:
-            rows = [new.ids[stream] for stream in self._streams]
-            self._new = np.stack([*rows, new.births, new.deaths])
+            deaths = new.deaths.copy()  # What was owed may have been made long ago.
+            refresh(dict(new.ids), deaths)
+            self._new = np.concatenate([self._new[:-1], deaths[None]])
 
     def take_dead(self, now: int) -> Composites:
         """Remove, among the staged, the results whose death is before ``now``, and return them."""
