@@ -30,7 +30,6 @@ from penstock.engine.join.join_step import Input
 from penstock.engine.join.stopwatch import Stopwatch
 from penstock.engine.join.workspace import WORKSPACE
 from penstock.engine.state.address import address_of
-from penstock.engine.state.clock import END
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.hash_index import HashIndex
@@ -249,8 +248,8 @@ class CompiledPush:
 
     @property
     def fits(self) -> bool:
-        """Whether the slice at hand has come just now."""
-        return self._top is None or self._top.extent < END
+        """Whether the slice at hand has come just now, and is not owed."""
+        return not self._rings[0].is_late
 
     # -- a push ------------------------------------------------------------------------------
 
