@@ -278,3 +278,15 @@ def test_a_plan_that_subtracts_a_block_twice_is_refused() -> None:
     text = "SELECT A.k FROM A [NOW] EXCEPT SELECT B.k FROM B [NOW] EXCEPT SELECT C.k FROM C [NOW]"
     with pytest.raises(PenstockError):
         engine(text, plan="A - B - B")
+
+
+def test_what_was_owed_at_a_checkpoint_dies_with_its_rows() -> None:
+    """The result of a debt that a checkpoint had paid was shown after its row had left."""
+    text = "SELECT RSTREAM A.id AS a, B.id AS b FROM A [ROWS 3], B [ROWS 2] WHERE A.k = B.k"
+    running = engine(text, overload=penstock.Overload("defer", probes=1e12))
+    for source, number, probes in (("B", 1, None), ("B", 2, None), ("A", 3, 0.0), ("B", 4, None)):
+        if number == 4:
+            running = penstock.Engine.restore(running.query, running.checkpoint())
+        rows = batch(range(number, number + 1), number, lambda i: 0)
+        shown = running.push({source: rows}, None, None, probes)
+    assert sorted(shown.column("b").to_pylist()) == [2, 4]
