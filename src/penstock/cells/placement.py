@@ -146,7 +146,7 @@ class Placement:
     def describe(self) -> str:
         """The grid in words: classes, shares, and what is sent how often."""
         if self.cells == 1:
-            return f"1 cell: {self.reason or 'as asked for'}"
+            return f"1 cell: {self.reason or 'all rows come to one engine'}"
         grid = " x ".join(str(d.share) for d in self.dimensions) or "1"
         parts = [grid, *(str(g.cells) for g in self.hot)]
         shape = "" if parts == [str(self.cells)] else f" in a grid of {' + '.join(parts)}"
