@@ -212,6 +212,8 @@ class Engine:
             self._join.intake.check(batches)
             if not self._converts:
                 try:
+                    if self._join.ahead is None:
+                        return self._push(batches, *rest)
                     return self._push_known(batches, arrived, *rest)
                 except UnlikeDeclaredError:
                     self._converts = True

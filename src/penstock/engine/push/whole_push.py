@@ -239,14 +239,16 @@ class _Block:
         self._written: _Written | None = None
         self._expected: _Written | None = None
         """For the tree that is going to take over, if one is."""
+        self._space = 0
+        """Where working space is, as the table has it."""
         self.arrivals = Arrivals(np.zeros((0, ARRIVAL_NUMBERS), np.int64), facts)
 
     def expect(self, compiled: CompiledPush, tables: _Tables) -> None:
         """``compiled`` is going to take over: write down now where the rows go then."""
         self._expected = _Written(compiled, self._readers, tables)
 
-    def written_for(self, compiled: CompiledPush, tables: _Tables, space: Int64s) -> _Written:
-        """Where the rows go in a push by ``compiled``."""
+    def written_for(self, compiled: CompiledPush, tables: _Tables, space: int) -> _Written:
+        """Where the rows go in a push by ``compiled``; ``space`` is the address of room to work."""
         filled = [reader.leaf.became_whole for _, reader in self._readers]
         written = self._written
         if written is None or not written.is_for(compiled, filled):
@@ -255,7 +257,10 @@ class _Block:
                 written = _Written(compiled, self._readers, tables)
             self._written = written
             self.arrivals.table, self.arrivals.filled = written.table, written.indexes
-        self.arrivals.table[:, SPACE] = space.ctypes.data  # Each time: one may have failed.
+            self._space = 0
+        if space != self._space:
+            self.arrivals.table[:, SPACE] = space
+            self._space = space  # Only now: there may have been no memory for that.
         return written
 
     def has(self, alias: str) -> bool:
@@ -323,7 +328,7 @@ class WholePush:
                 facts[TIME] = 0
             else:
                 facts[TICKS], facts[IS_KNOWN], facts[CHOSEN] = 1, 1, -1
-        self._space = np.empty(0, np.int64)
+        self._take_space(0)
         self._blocks = [
             _Block(
                 [(slot, each) for slot in slots for each in slot.readers if each.alias in block],
@@ -545,7 +550,8 @@ class WholePush:
 
     def _take_space(self, numbers: int) -> None:
         """Working space for so many ``numbers``, instead of what there was."""
-        self._space = np.empty(numbers, np.int64)
+        space = np.empty(numbers, np.int64)
+        self._space, self._space_at = space, space.ctypes.data
 
     def newest(self, before: Mapping[str, int]) -> dict[str, int]:
         """The newest event time of each source, in ticks; up to now it was ``before``."""
@@ -583,9 +589,13 @@ class WholePush:
 
         What died before ``before`` is gone then: the new rows will not see it.
         """
-        if self.rows > 2 * SLICE or any(tree.elders is not None for tree in trees):
-            self.why_not = "a large push" if self.rows > 2 * SLICE else "plans side by side"
+        if self.rows > 2 * SLICE:
+            self.why_not = "a large push"
             return []
+        for tree in trees:
+            if tree.elders is not None:
+                self.why_not = "plans side by side"
+                return []
         since = [START] * len(trees)
         if self._spans:
             since = [
@@ -606,16 +616,16 @@ class WholePush:
                 self.why_not = tree.why_not_in_one_call
                 return []
             found.append(compiled)
-        self.has_let_go = all(
-            compiled.has_all(tree.kept) for compiled, tree in zip(found, trees, strict=True)
-        )
+        self.has_let_go = True
+        for compiled, tree in zip(found, trees, strict=True):
+            self.has_let_go &= compiled.has_all(tree.kept)
         hashes = self._blocks[0].arrivals.hashes
         if len(hashes) < self.rows:
             hashes = np.empty(2 * self.rows, np.int64)
         for block, compiled, instant in zip(self._blocks, found, since, strict=True):
             block.arrivals.before = before if self.has_let_go else START
             block.arrivals.since, block.arrivals.hashes = instant, hashes
-            written = block.written_for(compiled, self._tables, self._space)
+            written = block.written_for(compiled, self._tables, self._space_at)
             if self._chunked:
                 self._note_kept(written)
         return found

@@ -6,7 +6,7 @@ taken, nothing has changed and the reason is told, for metrics and EXPLAIN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -60,8 +60,7 @@ def push_compiled(
     if not compiled:
         return whole.why_not
     marks = [tree.marks() for tree in trees]
-    leaves = [leaf for block in join.leaves for leaf in block.values()]
-    heads = [leaf.rows.head for leaf in leaves]
+    heads = [leaf.rows.head for leaf in join.all_leaves]
     try:
         after = are_fresh = None
         if control is not None and not passes:
@@ -75,11 +74,7 @@ def push_compiled(
             dropped = join.set_aside.looked_at_again(batches, sources, join.clock)
         if dropped is not None:
             join.set_aside.warn_of_disorder(dropped, join.clock.late)
-        admitted = {
-            leaf.stream.alias: leaf.number_chosen(head, leaf.rows.head)
-            for leaf, head in zip(leaves, heads, strict=True)
-        }
-        filtered = join.set_aside.filtered(whole.on_time, admitted, batches, join.clock)
+        filtered = _filtered(join, whole, heads, batches)
         HELD.give()
     except BaseException:
         HELD.undoable = False
@@ -92,7 +87,7 @@ def push_compiled(
     HELD.undoable = False
     join.is_broken = True
     join.output.commit()
-    with join.tearing():
+    with join.tearing:
         for tree in trees:
             tree.commit()
     if passes:
@@ -104,7 +99,8 @@ def push_compiled(
     join.has_started = join.has_started or whole.has_rows
     join.latest = whole.rows
     join.counters.count_rows(whole.seen, table.num_rows)
-    join.counters.count_filtered(filtered)
+    if filtered:
+        join.counters.count_filtered(filtered)
     if whole.late or whole.without_time:
         join.counters.count_set_aside(whole.late, whole.without_time)
         if dropped is not None:
@@ -119,9 +115,27 @@ def push_compiled(
         join.tidy_output(
             clock.watermark if control is None else control.keep_all_from(clock.watermark)
         )
-    is_due = join.expiry.is_due
+    is_due = not whole.rows or (not whole.has_let_go and join.expiry.is_due)
     if whole.has_let_go:
-        is_due = any(each.needs_care for each in compiled)
-    if not whole.rows or is_due or any(each.have_many_values for each in join.windows):
+        for each in compiled:
+            is_due |= each.needs_care
+    for windows in join.windows:
+        is_due |= windows.have_many_values
+    if is_due:
         join.expiry.sweep_if_it_can()
     return table
+
+
+def _filtered(
+    join: RunningJoin, whole: WholePush, heads: Sequence[int], batches: Mapping[str, Any]
+) -> dict[str, int]:
+    """Rows by source that came into no window; ``heads`` are those of all windows before."""
+    are_all_on_time = not whole.late and not whole.without_time
+    grown = sum([leaf.rows.head for leaf in join.all_leaves]) - sum(heads)
+    if join.has_one_window_each and are_all_on_time and grown == whole.rows:
+        return {}
+    admitted = {
+        leaf.stream.alias: leaf.number_chosen(head, leaf.rows.head)
+        for leaf, head in zip(join.all_leaves, heads, strict=True)
+    }
+    return join.set_aside.filtered(whole.on_time, admitted, batches, join.clock)

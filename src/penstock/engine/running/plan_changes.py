@@ -138,7 +138,7 @@ class PlanChanges:
         """A push of ``rows`` is done: look after the plan."""
         if self._join.is_torn:
             return
-        with self._join.tearing():
+        with self._join.tearing:
             if self.preparation is None:
                 if self.eddy is not None:
                     self._route(self.eddy, rows)

@@ -102,7 +102,7 @@ def _push(
     HELD.undoable = False
     join.is_broken = True
     join.output.commit()
-    with join.tearing():
+    with join.tearing:
         for tree in join.trees:
             tree.commit()
     if control is not None:

@@ -16,7 +16,7 @@ push, and a lack of memory costs time and no answer.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -51,6 +51,22 @@ SILENT_WINDOWS = 3
 """Windows by which a stream may be behind the newest before it is told that state waits for it."""
 
 
+class _Tearing:
+    """A part of a push that is done already which may tear what is made of the windows."""
+
+    def __init__(self, join: RunningJoin) -> None:
+        self._join = join
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        if kind is None or not issubclass(kind, NO_ROOM):
+            return False
+        self._join.is_torn = True
+        return True
+
+
 class RunningJoin:
     """One query, its options, and everything that it holds."""
 
@@ -80,12 +96,15 @@ class RunningJoin:
             for block, wiring in zip(query.blocks, self.wirings, strict=True)
         ]
         self.leaves = [windows.leaves for windows in self.windows]
-        all_leaves = [leaf for each in self.leaves for leaf in each.values()]
+        self.all_leaves = [leaf for each in self.leaves for leaf in each.values()]
+        """Those of all blocks."""
+        self.has_one_window_each = not self.by_rows and len(self.all_leaves) == len(query.sources)
+        """Whether every source has one window, whose rows are as many as were taken in."""
         self.trees = self._first_trees(plan)
-        self.intake = Intake(query, all_leaves, frozenset(self.lateness.delays), keep_dropped)
+        self.intake = Intake(query, self.all_leaves, frozenset(self.lateness.delays), keep_dropped)
         self.ahead = None if self.by_rows else Ahead.of(options.max_ahead, self.intake.sources)
         self.set_aside = SetAside(
-            self.intake, all_leaves, self.lateness, query.ticks_per_millisecond, keep_dropped
+            self.intake, self.all_leaves, self.lateness, query.ticks_per_millisecond, keep_dropped
         )
         self.output = output_for(query, self.trees)
         self.clock = Clock(strict=self.strict)
@@ -105,6 +124,7 @@ class RunningJoin:
         self.is_torn = False
         """Whether what is made of the windows is not to be relied on: there was no memory when it
         changed."""
+        self.tearing = _Tearing(self)
         self.is_finished = False
         self.owed_results: Composites | None = None
         """Results made between pushes, to leave with the next one."""
@@ -244,14 +264,6 @@ class RunningJoin:
         self.clock = clock
         self.newest = newest
         self.expiry.note(rows)
-
-    @contextlib.contextmanager
-    def tearing(self) -> Iterator[None]:
-        """A part of a push that is done already which may tear what is made of the windows."""
-        try:
-            yield
-        except NO_ROOM:
-            self.is_torn = True
 
     def tidy_output(self, watermark: int) -> None:
         """Let the top of the query let go of what nobody needs, if there is memory for that."""
