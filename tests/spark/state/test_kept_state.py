@@ -279,3 +279,20 @@ def test_other_cells_another_lateness_a_changed_query_and_back(
     with pytest.warns(UserWarning, match="laid out anew"):
         found = stream.run(checkpoint, checkpoint=checkpoint, cells=3)
     assert total(found.values()) == total(expected[5:15])
+
+
+def test_other_hot_values_and_rates(stream: Stream, expected: list[Counter[Any]]) -> None:
+    """Rows of the windows go to the cells where they would have come now."""
+    checkpoint = stream.folder / "checkpoint"
+    ways: list[dict[str, Any]] = [
+        {"cells": 4},
+        {"cells": 4, "hot": {"A.x": [3, 7]}},
+        {"cells": 4, "hot": {"A.x": [7]}, "rates": {"A": 1000, "B": 1}},
+        {"cells": 4, "rates": {"A": 1, "B": 1000}},
+    ]
+    for number, way in enumerate(ways):
+        batches = range(3 * number, 3 * number + 3)
+        stream.write(batches)
+        with pytest.warns(UserWarning, match="laid out anew") if number else nullcontext():
+            found = stream.run(checkpoint, checkpoint=checkpoint, **way)
+        assert [found[batch] for batch in batches] == [expected[batch] for batch in batches], way
