@@ -13,9 +13,9 @@ before it. The key is an argument: compiled kernels, which are kept on disk, kno
 Most keys that are texts are short. A value of up to seven bytes is a word of its own, its bytes and
 its size together (its *identity*), so nothing needs to be compared behind the table: ``shorts``
 has, two int64 per slot, identities (0 if the slot is empty) and numbers. A slot is found by two
-multiplications with the secret in place of SipHash: whoever does not know it cannot tell two values
-that meet (multiply-shift hashing; Dietzfelbinger et al. 1997). Short values stand in the arena,
-too, for whoever lists or sweeps it.
+multiplications with the secret (and one that spreads) in place of SipHash: whoever does not know it
+cannot tell two values that meet (multiply-shift hashing; Dietzfelbinger et al. 1997). Short values
+stand in the arena, too, for whoever lists or sweeps it.
 
 :func:`intern` works on blocks of rows in three passes: hash the values, find for each the first
 slot with its hash, compare the bytes. Within a pass the rows do not depend on one another, so their
@@ -53,6 +53,8 @@ _S1 = np.uint64(0x646F72616E646F6D)
 _S2 = np.uint64(0x6C7967656E657261)
 _S3 = np.uint64(0x7465646279746573)
 """What SipHash starts with."""
+_SPREAD = np.uint64(0xBF58476D1CE4E5B9)
+"""A factor with well mixed bits (Steele, Lea and Flood 2014)."""
 
 
 @inlined
@@ -198,9 +200,15 @@ def identity_of(data: Bytes, start: int, size: int) -> np.uint64:
 
 @inlined
 def short_slot(identity: np.uint64, mask: int, key: UInt64s) -> int:
-    """Where to look for ``identity`` first, in a table of ``mask`` + 1 slots."""
+    """Where to look for ``identity`` first, in a table of ``mask`` + 1 slots.
+
+    Two secret factors alone leave one key in 25 by which values that only count in their highest
+    bits meet, up to twenty at a place; a third factor, which need not be secret, spreads what the
+    second one put into the bits above.
+    """
     mixed = identity * (key[0] | np.uint64(1))
     mixed = (mixed ^ (mixed >> np.uint64(32))) * (key[1] | np.uint64(1))
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * _SPREAD
     return int(np.int64(mixed >> np.uint64(32)) & mask)
 
 
