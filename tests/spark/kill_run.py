@@ -12,11 +12,10 @@ from __future__ import annotations
 import importlib
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
+from acting_cells import acting
 from pyspark import TaskContext
 
 import penstock
@@ -53,24 +52,17 @@ _ASLEEP = 60.0
 def sleepy(folder: Path) -> type[CellProcessor]:
     """A processor that leaves a file for each attempt that falls asleep, and for each copy."""
 
-    class Sleepy(CellProcessor):
-        def handleInputRows(  # noqa: N802
-            self,
-            key: Any,
-            rows: Iterator[Any],
-            timerValues: Any,  # noqa: N803
-        ) -> Iterator[Any]:
-            yield from super().handleInputRows(key, rows, timerValues)
-            context = TaskContext.get()
-            assert context is not None
-            name = f"{self._batch} {context.partitionId()}"
-            if context.attemptNumber():
-                (folder / f"copy {name}").touch()
-            elif self._batch % 3 == 2 and context.partitionId() == 0:
-                (folder / f"asleep {name}").touch()
-                time.sleep(_ASLEEP)
+    def act(cell: CellProcessor) -> None:
+        context = TaskContext.get()
+        assert context is not None
+        name = f"{cell._batch} {context.partitionId()}"
+        if context.attemptNumber():
+            (folder / f"copy {name}").touch()
+        elif cell._batch % 3 == 2 and context.partitionId() == 0:
+            (folder / f"asleep {name}").touch()
+            time.sleep(_ASLEEP)
 
-    return Sleepy
+    return acting(act)
 
 
 def run(folder: Path, master: str, speculation: bool = False) -> None:

@@ -6,7 +6,7 @@ import importlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -240,6 +240,20 @@ def test_one_of_two_joins_changes(stream: Stream, expected: list[Counter[Any]]) 
         stream.run(checkpoint, queries=[QUERY, other], checkpoint=checkpoint, cells=3)
 
 
+def restarts(
+    stream: Stream, expected: list[Counter[Any]], ways: Sequence[dict[str, Any]]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Three batches in each of ``ways``, one after the other; answers are those ``expected``."""
+    checkpoint = stream.folder / "checkpoint"
+    for number, way in enumerate(ways):
+        batches = range(3 * number, 3 * number + 3)
+        stream.write(batches)
+        with pytest.warns(UserWarning, match="laid out anew") if number else nullcontext():
+            found = stream.run(checkpoint, checkpoint=checkpoint, **way)
+        assert [found[batch] for batch in batches] == [expected[batch] for batch in batches], way
+        yield number, way
+
+
 def test_other_cells_another_lateness_a_changed_query_and_back(
     stream: Stream, expected: list[Counter[Any]]
 ) -> None:
@@ -251,12 +265,7 @@ def test_other_cells_another_lateness_a_changed_query_and_back(
         {"cells": 1},
         {"cells": 5, "lateness": 400},
     ]
-    for number, way in enumerate(ways):
-        batches = range(3 * number, 3 * number + 3)
-        stream.write(batches)
-        with pytest.warns(UserWarning, match="laid out anew") if number else nullcontext():
-            found = stream.run(checkpoint, checkpoint=checkpoint, **way)
-        assert [found[batch] for batch in batches] == [expected[batch] for batch in batches], way
+    for number, way in restarts(stream, expected, ways):
         assert cells_in(stream.spark, checkpoint) == way["cells"]
         assert len([*checkpoint.glob("penstock.seed-*")]) == (way["cells"] if number else 0)
     found = stream.run(checkpoint, checkpoint=checkpoint, **ways[-1])
@@ -283,16 +292,10 @@ def test_other_cells_another_lateness_a_changed_query_and_back(
 
 def test_other_hot_values_and_rates(stream: Stream, expected: list[Counter[Any]]) -> None:
     """Rows of the windows go to the cells where they would have come now."""
-    checkpoint = stream.folder / "checkpoint"
     ways: list[dict[str, Any]] = [
         {"cells": 4},
         {"cells": 4, "hot": {"A.x": [3, 7]}},
         {"cells": 4, "hot": {"A.x": [7]}, "rates": {"A": 1000, "B": 1}},
         {"cells": 4, "rates": {"A": 1, "B": 1000}},
     ]
-    for number, way in enumerate(ways):
-        batches = range(3 * number, 3 * number + 3)
-        stream.write(batches)
-        with pytest.warns(UserWarning, match="laid out anew") if number else nullcontext():
-            found = stream.run(checkpoint, checkpoint=checkpoint, **way)
-        assert [found[batch] for batch in batches] == [expected[batch] for batch in batches], way
+    assert len([*restarts(stream, expected, ways)]) == len(ways)

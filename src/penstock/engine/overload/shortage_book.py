@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.errors import CheckpointError
+
 CALM = 3
 """Pushes without a limit after which a query counts as recovered."""
 MOST_EVENTS = 64
@@ -64,6 +66,8 @@ class ShortageBook:
 
     def load_json(self, values: Mapping[str, Any]) -> None:
         """Go on from what :meth:`to_json` wrote."""
+        if values["totals"].keys() != self.totals.keys():
+            raise CheckpointError(f"the checkpoint is damaged: totals are {values['totals']!r}")
         self.totals = dict(values["totals"])
         self.draft = dict(self.totals)
         self.since = values["since"]

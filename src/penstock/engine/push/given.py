@@ -35,6 +35,8 @@ _LOSSLESS = {
     Family.DATE: (Family.DATE,),
 }
 """Families into which a family is converted, value by value, if the value stays what it is."""
+_LARGEST_SCALE = 76
+"""Digits that the widest decimal can have."""
 
 
 def conforming(batches: Mapping[str, Any], sources: Mapping[str, Source]) -> dict[str, Any]:
@@ -111,6 +113,8 @@ def _may_be_converted(found: pa.DataType, wanted: pa.DataType) -> bool:
     found, wanted = plain(found), plain(wanted)
     if family(wanted) not in _LOSSLESS.get(family(found), ()):
         return False
+    if pa.types.is_decimal(found) and abs(found.scale) > _LARGEST_SCALE:
+        return False  # Arrow would look beyond the end of its powers of ten.
     if pa.types.is_timestamp(found):
         return (found.tz is None) == (wanted.tz is None)
     # Arrow narrows doubles without a look at what is lost.
