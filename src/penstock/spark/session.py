@@ -140,15 +140,17 @@ def _started(asked: dict[str, str], log_level: str | None, tricks: Sequence[Tric
     settings |= _OWN
     java = given.get(_JAVA_OPTIONS, "")  # Of options that contradict, Java takes the last.
     lean = [] if _LOGGING in java else [f"{_LOGGING}={_QUIET_FILE}"]
+    more: dict[str, str] = {}
     for each in tricks:
         settings |= each.settings
+        more |= each.found(found, given)
         for name, value in each.environment().items():
             os.environ.setdefault(name, value)
         if not each.unless or each.unless not in java:
             lean.append(each.java(found))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     options = {_JAVA_OPTIONS: " ".join(filter(None, [*lean, java]))}
-    spark = _built(_unset_in(given, settings) | asked | options)
+    spark = _built(_unset_in(given, settings) | asked | options | more)
     private_spark.claim_java()
     if log_level is None:
         spark.sparkContext.setLogLevel(_QUIET)

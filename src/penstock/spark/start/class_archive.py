@@ -22,6 +22,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyspark
@@ -29,8 +30,11 @@ import pyspark
 from penstock.errors import PenstockError
 from penstock.spark.private_spark import jars_folder
 from penstock.spark.start.java import Java, cache_folder, find_java
+from penstock.spark.start.local_files import jar_beside, settings_with
 
 _SECONDS = 600
+_FORMAT = 2
+"""Of what is made together with an archive."""
 _OPTIONS = (
     "-Xshare:auto -XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0 "
     "-Xlog:disable -Xlog:all=error,cds*=off:stderr"
@@ -43,7 +47,7 @@ Java may say that it cannot use all of it, which is nobody's concern."""
 def archive_of(java: Java) -> Path:
     """Where the archive for ``java`` and the installed Spark is, if it was made."""
     jars = jars_folder()
-    about = [str(java.home), _build_of(java), str(jars)]
+    about = [str(java.home), _build_of(java), str(jars), _FORMAT]
     mark = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:12]
     return cache_folder() / f"spark-{pyspark.__version__}-java-{java.version}-{mark}.jsa"
 
@@ -78,8 +82,14 @@ def make_archive(java: Java | None = None) -> Path | None:
         except BaseException:
             base.unlink(missing_ok=True)
             raise
+        os.replace(jar_beside(draft), jar_beside(archive))
         os.replace(draft, archive)
     return archive
+
+
+def local_files(java: Java, given: Mapping[str, str]) -> dict[str, str]:
+    """Settings for files of a checkpoint, besides those ``given``; none if nothing was made."""
+    return settings_with(jar_beside(archive_of(java)), given)
 
 
 def _base_of(archive: Path) -> Path:

@@ -17,6 +17,7 @@ import penstock
 from penstock.spark.join import join
 from penstock.spark.private_spark import end_java
 from penstock.spark.session import session
+from penstock.spark.start.local_files import jar_beside, write_jar
 
 _SECONDS = 300
 _BATCHES = 3
@@ -48,6 +49,7 @@ def run(folder: Path, archive: Path, base: Path | None = None) -> None:
         .start(str(folder / "results"), format="parquet")
     )
     started.awaitTermination()
+    write_jar(spark, jar_beside(archive))
     end_java(spark, _SECONDS)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from penstock.spark.start.class_archive import archive_options
+from penstock.spark.start.class_archive import archive_options, local_files
 from penstock.spark.start.hadoop_defaults import forget_needless_defaults
 from penstock.spark.start.java import Java
 from penstock.spark.start.worker_python import worker_python
@@ -39,6 +39,8 @@ class Trick:
     """Whether its settings concern the session's own queries alone."""
     environment: Callable[[], Mapping[str, str]] = dict
     """Variables of this process and those that it starts."""
+    found: Callable[[Java, Mapping[str, str]], Mapping[str, str]] = lambda _, given: {}
+    """More of Spark's settings, if there is what they need; those that are given come to it."""
     java: Callable[[Java], str] = lambda _: ""
     """Options of Java."""
     unless: str = ""
@@ -122,6 +124,12 @@ TRICKS = (
         "1.14 (1.13–1.14) of CPU seconds with the start",
         java=archive_options,
         unless="Archive",
+    ),
+    Trick(
+        "local-files",
+        "no processes are started for files of a checkpoint",
+        "MEASURE",
+        found=local_files,
     ),
     Trick(
         "python",
