@@ -82,7 +82,8 @@ def make_archive(java: Java | None = None) -> Path | None:
         except BaseException:
             base.unlink(missing_ok=True)
             raise
-        os.replace(jar_beside(draft), jar_beside(archive))
+        if jar_beside(draft).is_file():
+            os.replace(jar_beside(draft), jar_beside(archive))
         os.replace(draft, archive)
     return archive
 

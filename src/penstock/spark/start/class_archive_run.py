@@ -1,13 +1,15 @@
 """The query whose classes are kept.
 
 ``python -m penstock.spark.start.class_archive_run FOLDER ARCHIVE [BASE]``: a small streaming join,
-from files to files, in a Spark of its own. Java writes ARCHIVE at its end, which is waited for.
+from files to files, in a Spark of its own. Java writes ARCHIVE at its end, which is waited for. The
+classes of :mod:`penstock.spark.start.local_files` are compiled on the way, into a jar beside it.
 BASE is the archive that it stands on, if Java has none of its own.
 """
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +17,7 @@ import pyarrow.parquet as pq
 
 import penstock
 from penstock.spark.join import join
-from penstock.spark.private_spark import end_java
+from penstock.spark.private_spark import JAVA_ERROR, end_java
 from penstock.spark.session import session
 from penstock.spark.start.local_files import jar_beside, write_jar
 
@@ -49,7 +51,8 @@ def run(folder: Path, archive: Path, base: Path | None = None) -> None:
         .start(str(folder / "results"), format="parquet")
     )
     started.awaitTermination()
-    write_jar(spark, jar_beside(archive))
+    with suppress(JAVA_ERROR):  # Then Hadoop's own classes remain.
+        write_jar(spark, jar_beside(archive))
     end_java(spark, _SECONDS)
 
 
