@@ -128,7 +128,7 @@ TRICKS = (
     Trick(
         "local-files",
         "no processes are started for files of a checkpoint",
-        "MEASURE",
+        "1.35 (1.28–1.55) of CPU seconds, 1.2 with the start",
         found=local_files,
     ),
     Trick(
