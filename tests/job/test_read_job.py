@@ -214,6 +214,8 @@ def test_triggers(folder: Path, trigger: str, expected: object) -> None:
         ("checkpoint =", 'trigger = "availablenow!"\ncheckpoint =', 'trigger: found '
          '"availablenow!", expected "available-now" or an interval such as "5 SECONDS"; did you '
          "mean available-now?"),
+        ("checkpoint =", "flush = true\ncheckpoint =", "flush: found true, expected trigger = "
+         '"available-now" beside it: a run that ends'),
         ("checkpoint =", 'limits.memory = "2 TB"\ncheckpoint =', 'limits.memory: found "2 TB", '
          'expected a size such as "512 MB" (B, KB, MB, GB, KiB, MiB, GiB) or a number of bytes'),
         ("checkpoint =", 'limits.memry = "2 GB"\ncheckpoint =', "limits.memry: found an unknown "

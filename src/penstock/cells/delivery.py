@@ -40,6 +40,8 @@ class Delivery:
 
     newest: dict[str, int] = field(default_factory=dict)
     chunks: dict[str, list[bytes | memoryview]] = field(default_factory=dict)
+    watermark: int | None = None
+    """The watermark that is promised, if one is, in milliseconds."""
 
     def add(self, source: str, newest: int | None, chunk: bytes | memoryview | None) -> None:
         """One more chunk of ``source``, or only its news."""

@@ -87,6 +87,8 @@ class Job:
     checkpoint: str
     event_time: str = "ts"
     trigger: Trigger = 0
+    flush: bool = False
+    """Whether a run with ``available-now`` waits for no more rows at its end."""
     cells: int | Literal["auto"] = "auto"
     hot: Mapping[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     """Values that are spread over cells of their own, by column."""

@@ -74,6 +74,7 @@ def job_of(
         checkpoint=_address(top.required_text("checkpoint", "a folder for Spark's state"), folder),
         event_time=top.text("event_time", "the name of a column") or "ts",
         trigger=_trigger(top),
+        flush=top.flag("flush"),
         cells=_cells(top),
         hot=_hot(top.take("hot"), top),
         lane=cast(Lane | None, top.choice("lane", LANES)),
@@ -96,6 +97,8 @@ def job_of(
     if top.text("state_folder", "nothing") is not None:
         warnings.warn(f"{top.where('state_folder')}: {NO_FOLDER}", FutureWarning, stacklevel=3)
     top.end()
+    if job.flush and job.trigger != "available-now":
+        raise top.wrong("flush", job.flush, 'trigger = "available-now" beside it: a run that ends')
     _check_writable(top.where("checkpoint"), job.checkpoint)
     return job
 

@@ -133,6 +133,12 @@ class JoinGraph:
         return bool(self.group_by or self.aggregates)
 
     @property
+    def waits_for_watermark(self) -> bool:
+        """Whether a row leaves only when no older ones can come, since they might change it."""
+        undoes = self.is_grouped or bool(self.minus)
+        return undoes and self.emission != "rstream" and not self.by_rows
+
+    @property
     def aliases(self) -> tuple[str, ...]:
         """The aliases of this block, in the order of FROM."""
         return tuple(s.alias for s in self.streams)

@@ -77,11 +77,15 @@ class Entry:
     latest: Mapping[str, int] = field(default_factory=dict)
     """The latest event time that rows of each source may have, in milliseconds since 1970: those
     beyond are too far ahead of their arrival. Sources that are not in it have no bound."""
+    settles: bool = False
+    """Whether no rows are waited for that are older than the newest of all so far."""
 
     def to_bytes(self) -> bytes:
-        content = {"parent": self.parent.digest, "portions": dict(self.portions)}
+        content: dict[str, Any] = {"parent": self.parent.digest, "portions": dict(self.portions)}
         if self.latest:
             content["latest"] = dict(self.latest)
+        if self.settles:
+            content["settles"] = True
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
     @property
@@ -93,7 +97,7 @@ class Entry:
     def of_bytes(cls, content: bytes, number: int) -> Entry:
         value = json.loads(content)
         parent = Position(number - 1, value["parent"])
-        return cls(parent, value["portions"], value.get("latest", {}))
+        return cls(parent, value["portions"], value.get("latest", {}), value.get("settles", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +113,16 @@ class Note:
     """Rows of each source in this entry."""
     clocks: Mapping[str, str] = field(default_factory=dict)
     """The column that event times were taken from, by source."""
+    settled: int | None = None
+    """The newest event time of all at the last entry that settles, if there was one: what is as old
+    or older is late from there on."""
 
     def to_bytes(self) -> bytes:
-        content = {name: dict(getattr(self, name)) for name in self.__slots__}
+        content = {
+            name: dict(value) if isinstance(value, Mapping) else value
+            for name in self.__slots__
+            if (value := getattr(self, name)) is not None
+        }
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod

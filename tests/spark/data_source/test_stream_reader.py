@@ -176,6 +176,65 @@ def test_available_now_takes_what_there_was(tmp_path: Path) -> None:
     assert driver.plan()
 
 
+GROUPED = (
+    "SELECT A.x, COUNT(*) AS n FROM A [RANGE 3 SECONDS], B [RANGE 2 SECONDS] WHERE A.x = B.x "
+    "GROUP BY A.x"
+)
+FLUSHED = [
+    GROUPED,
+    f"DSTREAM({GROUPED})",
+    "SELECT A.id FROM A [RANGE 3 SECONDS] WHERE A.x = 1 EXCEPT "
+    "SELECT B.id FROM B [RANGE 2 SECONDS] WHERE B.x = 1",
+]
+
+
+@pytest.mark.parametrize("query", FLUSHED, ids=["group by", "dstream", "except"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_that_ends_and_flushes(query: str, seed: int, tmp_path: Path) -> None:
+    """Its last batch waits for no older rows; the next run goes on from there, older rows late."""
+    chance = random.Random(seed)
+    driver = Driver(tmp_path, query=query, flush="true", maxFilesPerTrigger="1")
+    driver.options["cells"] = str(1 + seed % 2)
+    oracle = Oracle(driver.reader._lane.query, 1_000)
+    expected: list[list[tuple[Any, ...]]] = [[]]
+    flushed = newest = 0
+    for number in range(12):
+        driver.start()
+        for _ in range(chance.randint(0, 2)):
+            push = {}
+            for source in "AB":
+                push[source] = rows(chance, number / 2, chance.randint(1, 6))
+                name = f"{len(expected)}-{flushed}.parquet"
+                put(tmp_path, source, name, push[source], len(expected))
+                newest = max(newest, pc.max(push[source]["ts"]).value)
+            expected.append(oracle.push(push))
+        if len(expected) > 1 and len(expected) > len(driver.log):
+            expected.append(oracle.push({}, newest // 1000 + 1))
+            flushed += len(expected[-1])
+        driver.reader.prepareForTriggerAvailableNow()
+        while driver.plan():
+            assert difference(driver.run(), expected[len(driver.log) - 1]) is None
+            if chance.random() < 0.2:
+                driver.start()
+                driver.reader.prepareForTriggerAvailableNow()
+        assert len(driver.log) == len(expected)
+        if chance.random() < 0.3:
+            del driver.log[chance.randint(1, len(driver.log)) :]
+            driver.start()
+            driver.reader.prepareForTriggerAvailableNow()
+            while driver.plan():
+                assert difference(driver.run(), expected[len(driver.log) - 1]) is None
+            assert len(driver.log) == len(expected)
+    assert flushed
+
+
+def test_a_run_that_goes_on_flushes_nothing(tmp_path: Path) -> None:
+    driver = Driver(tmp_path, query=GROUPED, flush="true")
+    put(tmp_path, "A", "0.parquet", rows(random.Random(1), 1), 0)
+    assert driver.plan()
+    assert not driver.plan()
+
+
 def test_a_file_that_is_gone_or_has_changed(tmp_path: Path) -> None:
     chance = random.Random(3)
     driver = Driver(tmp_path)

@@ -59,6 +59,14 @@ def test_else_spark_reads_them(
     assert why in str(chosen)
 
 
+def test_a_flush_is_for_the_lane_source(tmp_path: Path) -> None:
+    case = case_in(tmp_path, PARQUET, 'trigger = "available-now"\nflush = true')
+    assert choose_lane(case.job()).name == "source"
+    case = case_in(tmp_path, PARQUET | {"B": "csv"}, 'trigger = "available-now"\nflush = true')
+    with pytest.raises(OptionError, match=r'job\.toml: flush: .* format csv.*lane = "source"'):
+        choose_lane(case.job())
+
+
 def test_json_whose_times_or_types_are_sparks_own(tmp_path: Path) -> None:
     job = case_in(tmp_path, dict.fromkeys("ABC", "json")).job()
     assert choose_lane(job).name == "source"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from job_case import JobCase, rows_of
+from job_case import SCHEMA, JobCase, rows_of
 from pyspark.sql import SparkSession
 
+import penstock
 from penstock.errors import PenstockError
 from penstock.job.job import LANES
 from penstock.job.read import read_job
@@ -293,3 +298,33 @@ def test_a_run_that_ends_says_what_it_leaves(
         case = JobCase(tmp_path, spark).write(kinds, f'lane = "{lane}"\n{now}', query)
         warned = [w for w in prepare(case.job(), spark).warnings if w.startswith("GROUP BY")]
         assert len(warned) == told
+
+
+def test_runs_that_end_and_flush_leave_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    kinds = dict.fromkeys("AB", "parquet")
+    top = 'trigger = "available-now"\nflush = true'
+    query = """SELECT COUNT(*) AS a, MAX(A.id) AS b, MIN(B.id) AS c, A.x AS x
+        FROM A [RANGE 20 SECONDS], B [RANGE 20 SECONDS] WHERE A.x = B.x GROUP BY A.x"""
+    case = JobCase(tmp_path, spark).write(kinds, top, query)
+    parsed = penstock.parse(query, schemas=dict.fromkeys("AB", SCHEMA))
+    engine = penstock.Engine(parsed, lateness="5 MINUTES")
+    expected: Counter[tuple[Any, ...]] = Counter()
+    for run in range(2):
+        for seed, name in enumerate("AB"):
+            case.deliver(name, "parquet", 1 + 2 * run + seed)
+        told = [each.text for each in case.run() if isinstance(each, Warned)]
+        assert not any(text.startswith("GROUP BY") for text in told)
+        given = {name: tables[-1] for name, tables in case.written.items()}
+        newest = max(pc.max(rows["ts"]).value for rows in given.values())
+        expected.update(_tuples(engine.push(given)))
+        expected.update(_tuples(engine.push({}, watermark=newest // 1000 + 1)))
+        assert case.results() == expected
+    assert expected.total() > 20
+    late = [sum(each.late.values()) for each in case.log() if isinstance(each, Batch)]
+    # What the second run brings is as old as the first, nearly all of it.
+    assert late[:2] == [0, 0]
+    assert sum(late) == engine.metrics()["late"] > 70
+
+
+def _tuples(answer: pa.Table) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in answer.to_pylist()]

@@ -59,6 +59,11 @@ class Delivered(Protocol):
         """The newest event time of each source in the whole batch, in ticks."""
         ...
 
+    @property
+    def watermark(self) -> int | None:
+        """The watermark that is promised, if one is, in milliseconds."""
+        ...
+
     def tables(self) -> Mapping[str, pa.Table]:
         """The rows of the cell, by source."""
         ...
@@ -119,7 +124,7 @@ class Cell:
                 self.engine.refresh(refreshed)
                 tables = {name: rows for name, rows in tables.items() if name not in refreshed}
         newest = None if self._by_rows else delivery.newest
-        return self.engine.push(tables, None, newest, probes, seconds, again)
+        return self.engine.push(tables, delivery.watermark, newest, probes, seconds, again)
 
     def finish(self) -> pa.Table:
         return self.engine.finish()

@@ -35,6 +35,8 @@ class BatchRows:
     newest: Mapping[str, int] = field(default_factory=dict)
     """The newest event time of each source so far, in ticks."""
     rows: Mapping[str, pa.Table] = field(default_factory=dict)
+    watermark: int | None = None
+    """The watermark that was promised, if one was, in milliseconds."""
 
     def tables(self) -> Mapping[str, pa.Table]:
         return self.rows
@@ -120,7 +122,9 @@ class BatchReader:
         cumulative = dict(before.newest)
         for name, newest in own.items():
             _note_newest(cumulative, name, newest)
-        return Reading(rows, Note(cumulative, own, counts, dict(lane.clocks)), unrouted, refused)
+        settled = max(cumulative.values(), default=None) if entry.settles else before.settled
+        note = Note(cumulative, own, counts, dict(lane.clocks), settled)
+        return Reading(rows, note, unrouted, refused)
 
     def _parts(self, name: str, portion: Portion) -> Iterator[_CellPart]:
         """What this cell has to do with each part of a portion."""
@@ -149,9 +153,11 @@ class BatchReader:
         clock = self._lane.clocks.get(name)
         return self._lane.columns[name][:1] if clock is None else (clock,)
 
-    def in_ticks(self, note: Note) -> dict[str, int]:
-        """The newest event times of ``note`` in ticks of the query."""
-        return {name: at // self._lane.nanoseconds for name, at in note.newest.items()}
+    def batch(self, note: Note, rows: Mapping[str, pa.Table] | None = None) -> BatchRows:
+        """``rows`` with what ``note`` tells of time."""
+        newest = {name: at // self._lane.nanoseconds for name, at in note.newest.items()}
+        watermark = None if note.settled is None else note.settled // 10**6 + 1
+        return BatchRows(newest, rows or {}, watermark)
 
     def _unrouted(self, name: str, table: pa.Table) -> int:
         """Rows that belong to no cell, if there are several."""

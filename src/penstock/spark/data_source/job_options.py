@@ -43,6 +43,8 @@ def job_options(job: Job) -> dict[str, str]:
         options["limits"] = json.dumps({k: v for k, v in asdict(job.limits).items() if v})
     if job.hot:
         options["hot"] = json.dumps({column: list(values) for column, values in job.hot.items()})
+    if job.flush:
+        options["flush"] = "true"
     if isinstance(job.trigger, int) and job.trigger:
         options["trigger"] = f"{job.trigger} MILLISECONDS"
     for name, source in job.sources.items():

@@ -56,6 +56,8 @@ class Lane:
     ahead: Mapping[str, int] = field(default_factory=dict)
     """Milliseconds that rows of each source may be ahead of the planning of their batch; sources
     that are not in it have no bound."""
+    flushes: bool = False
+    """Whether a run that takes what there is and ends waits for no more rows at its end."""
 
     @property
     def query(self) -> JoinGraph:

@@ -54,6 +54,7 @@ _QUERY = (
     "cores",
     "limits",
     "hot",
+    "flush",
     "snapshotCache",
     "snapshotInterval",
 )
@@ -162,6 +163,7 @@ def _placed(
         None if checkpoint is None else _durable_seconds(given, settings, made),
         given.get("dropped"),
         {} if query.by_rows else _ahead(sources, moving),
+        given.get("flush", "false").lower() == "true" and query.waits_for_watermark,
     )
 
 

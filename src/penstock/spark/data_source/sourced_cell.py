@@ -41,7 +41,7 @@ from penstock.spark.cells.cell_report import (
 from penstock.spark.cells.reach import Reach
 from penstock.spark.cells.trigger_budget import seconds_until_due
 from penstock.spark.data_source import engine_cache
-from penstock.spark.data_source.batch_rows import BatchReader, BatchRows, Reading
+from penstock.spark.data_source.batch_rows import BatchReader, Reading
 from penstock.spark.data_source.cell_snapshots import CellSnapshots
 from penstock.spark.data_source.engine_cache import LiveCell
 from penstock.spark.data_source.lane import STATICS, Lane
@@ -171,7 +171,7 @@ class SourcedCell:
         """The answer to a bounded input: one push of all there is, and the end of time."""
         cell = Cell(self._lane.settings, self._lane.settings.engine())
         reading = self._reader.read(Entry(Position(), portions), Note())
-        first = cell.push(BatchRows(self._reader.in_ticks(reading.note), reading.rows))
+        first = cell.push(self._reader.batch(reading.note, reading.rows))
         return pa.concat_tables([first, cell.finish()])
 
     def note(self, position: Position) -> Note:
@@ -269,13 +269,13 @@ class SourcedCell:
         fixed = self._ledger.value(STATICS) if self._lane.fixed else {}
         rows = self._reader.read(Entry(Position(), fixed or {}), Note()).rows
         if rows or before.newest:
-            live.cell.push(BatchRows(self._reader.in_ticks(before), rows))
+            live.cell.push(self._reader.batch(before, rows))
         return live
 
     def _watermark(self, note: Note) -> int | None:
         """The watermark behind the entry of ``note``, in nanoseconds."""
         cell = Cell(self._lane.settings, self._lane.settings.engine())
-        cell.push(BatchRows(self._reader.in_ticks(note)))
+        cell.push(self._reader.batch(note))
         watermark = cell.engine.watermark
         return None if watermark is None else watermark * self._lane.nanoseconds
 
@@ -286,8 +286,7 @@ class SourcedCell:
         seconds: float | None = None,
         again: bool = False,
     ) -> pa.Table:
-        rows = BatchRows(self._reader.in_ticks(reading.note), reading.rows)
-        return live.cell.push(rows, seconds, again)
+        return live.cell.push(self._reader.batch(reading.note, reading.rows), seconds, again)
 
     # -- people ------------------------------------------------------------------------------
 

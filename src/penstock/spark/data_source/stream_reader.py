@@ -121,10 +121,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if waiting is not None:
                 self._waiting[name] = waiting
         if not portions:
-            return position
+            return self._settled(position)
         if position.number == 0:
             self._note_statics()
         return self._ledger.add(Entry(position, portions, self._latest(portions)))
+
+    def _settled(self, position: Position) -> Position:
+        """Where the batch leads to that ends a run: it takes nothing and waits for nothing older
+        than the newest, if that is wanted and was not done yet."""
+        ends = bool(self._available) and self._lane.flushes and position.number > 0
+        if not ends or self._ledger.entry(position).settles:
+            return position
+        return self._ledger.add(Entry(position, {}, settles=True))
 
     def _latest(self, portions: Portions) -> dict[str, int]:
         """The latest event time of rows that arrive now, by source, in milliseconds since 1970."""

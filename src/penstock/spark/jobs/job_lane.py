@@ -87,6 +87,18 @@ def choose_lane(job: Job, setting: Setting | None = None) -> ChosenLane:
 
     ``setting`` tells the settings of the session; where there is none yet, those of the job.
     """
+    chosen = _chosen(job, setting)
+    if job.flush and chosen.name == FRAMES:
+        raise OptionError(
+            f"{job.file or job.name}: flush: found true, and Spark reads the sources, since "
+            f"{chosen.why}; Spark ends a run when it has read them, so it is for the lane source "
+            '(lane = "source", with a checkpoint folder of its own)'
+        )
+    return chosen
+
+
+def _chosen(job: Job, setting: Setting | None) -> ChosenLane:
+    """The lane of ``job``, whatever it asks for at the end of a run."""
     begun = _begun_in(job.checkpoint)
     where = str(job.file or job.name)
     if begun is not None and job.lane not in (begun, None):

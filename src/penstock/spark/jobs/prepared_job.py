@@ -183,14 +183,18 @@ def _check_read(file: str, name: str, read: Collection[str]) -> None:
 
 def _what_waits(job: Job, query: JoinGraph) -> list[str]:
     """A word on results that a run which ends leaves for the next one."""
-    waits = query.is_grouped or query.minus or query.emission == "dstream"
-    if job.trigger != "available-now" or query.by_rows or not waits:
+    if job.trigger != "available-now":
         return []
-    what = "GROUP BY" if query.is_grouped else "EXCEPT" if query.minus else "DSTREAM"
-    return [
-        f"{what}: a row leaves when the watermark has passed what it tells of; what the newest "
-        'rows bring is left for the next run, since trigger = "available-now" ends this one'
-    ]
+    if query.waits_for_watermark and not job.flush:
+        what = "EXCEPT" if query.minus else "GROUP BY"
+        return [
+            f"{what}: a row leaves when the watermark has passed what it tells of; what the newest "
+            'rows bring is left for the next run, since trigger = "available-now" ends this one '
+            "(flush = true: it leaves at once, and older rows that come later are late)"
+        ]
+    if query.emission == "dstream" and not query.waits_for_watermark:
+        return ["DSTREAM: results that are alive when this run ends are left for the next one"]
+    return []
 
 
 def _before(
