@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.overload.overload import Overload
+from penstock.engine.push.dropped import LATE
 from penstock.errors import CheckpointError, InvariantBroken
 from penstock.sources.ledger import Entry, Ledger, Note, Position
 from penstock.spark.cells.cell import Cell
@@ -147,7 +148,7 @@ class SourcedCell:
             operators=operator_batches(str(engine.running_plan), counted, after),
             decisions=tuple(e.to_json() for e in (*refused, *engine.drain_events())),
             read=reading.note.rows,
-            filtered=self._filtered(reading, then, now),
+            filtered=self._filtered(reading, then, now, dropped),
             event_clock=in_milliseconds(settings.query, engine.watermark),
             newest=newest_times(settings.query, engine.newest),
             ways=ways,
@@ -157,15 +158,25 @@ class SourcedCell:
         return Taken(results, report, dropped)
 
     def _filtered(
-        self, reading: Reading, then: Mapping[str, Any], now: Mapping[str, Any]
+        self,
+        reading: Reading,
+        then: Mapping[str, Any],
+        now: Mapping[str, Any],
+        dropped: Sequence[SideRow],
     ) -> dict[str, int]:
         """Rows of a batch that can be in no result, by source, as far as this cell tells it.
 
-        A single cell has all rows, and its engine counts them; else they are sent to no cell.
+        A single cell has all rows, and its engine counts them, those that are late beside as late;
+        else they are sent to no cell.
         """
         if self._lane.placement.cells > 1:
             return dict(reading.unrouted)
-        return {source: now[source]["filtered"] - then[source]["filtered"] for source in now}
+        told = counted_rows(dropped)
+        return {
+            source: sum(now[source][name] - then[source][name] for name in ("filtered", LATE))
+            - told.get(source, {}).get(LATE, 0)
+            for source in now
+        }
 
     def everything(self, portions: Mapping[str, object]) -> pa.Table:
         """The answer to a bounded input: one push of all there is, and the end of time."""
