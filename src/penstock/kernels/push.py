@@ -70,6 +70,18 @@ from penstock.kernels.probe_order import (
     REST_STEP,
     run_order,
 )
+from penstock.kernels.ration import (
+    ASKING,
+    FOUND,
+    GROUPS,
+    OFFERED,
+    PROBED,
+    SEED,
+    TOTAL,
+    allowed,
+    count_groups,
+    draw,
+)
 from penstock.kernels.rings import COMPLETED, FREE, HEAD, MASK, OLD, RING_LOW, TAIL, store
 
 Int64s = NDArray[np.int64]
@@ -167,6 +179,8 @@ def _join(
     met: NDArray[np.uint8],
     results: NDArray[np.int64],
     rest: Int64s,
+    shares: NDArray[np.float64],
+    rations: NDArray[np.int64],
 ) -> int:
     state = code[at + STATE]
     rest[IS_LONG] = (rest[LONG_ITEMS] >> min(progress[ITEM], 62)) & 1
@@ -180,6 +194,9 @@ def _join(
         number = code[order + GROWTH]
         end = min(rings[ring, HEAD], rings[ring, COMPLETED])
         tried = _tried(code, order, rings)
+        total, ration = end - rings[ring, OLD], rations[number]
+        is_rationed = allowed(shares[number], total) < total
+        ration[TOTAL] = total
         while progress[ROW] < end and _ready(code, order, rings, narrow, now):
             first = progress[ROW]
             fewest = FEWEST if growth[number] * FEWEST < ENOUGH else 1
@@ -191,10 +208,11 @@ def _join(
                 return WORK_LACKS
             asking = came = count
             mask = rings[ring, MASK]
-            is_picked = code[order + CHOSEN] != 0 or code[order + FLAGS] != 0
+            is_met = code[order + CHOSEN] != 0 and not is_rationed
+            is_picked = is_met or code[order + FLAGS] != 0
             if is_picked and rest[REST_STEP] == 0:
                 asking, came = choose(
-                    code[order + CHOSEN] != 0,
+                    is_met,
                     met[SCRATCH + first - rings[ring, OLD] :],
                     code[order + FLAGS],
                     mask,
@@ -203,14 +221,28 @@ def _join(
                     found[0],
                 )
                 progress[CAME_OF_SLICE] = came
-                work[0, 0, :asking] = found[0, :asking]
             elif is_picked:
                 came = progress[CAME_OF_SLICE]
+            if is_rationed and rest[REST_STEP] == 0:
+                may = np.empty(count, np.uint8)
+                draw(shares[number], ration[SEED], total, first - rings[ring, OLD], count, may)
+                drawn = 0
+                for i in range(asking):
+                    row = found[0, np.uint64(i)] if is_picked else first + i
+                    found[0, np.uint64(drawn)] = row
+                    drawn += may[np.uint64(row - first)]
+                asking = drawn
+            is_picked |= is_rationed
+            if is_picked and rest[REST_STEP] == 0:
+                work[0, 0, :asking] = found[0, :asking]
             for column in range(columns if rest[REST_STEP] == 0 else 0):
                 ids = int64s(code[order + PARTS + column], mask + 1)
                 for i in range(asking):
                     row = found[0, np.uint64(i)] if is_picked else first + i
                     work[0, column, np.uint64(i)] = ids[np.uint64(row & mask)]
+            if is_rationed and rest[REST_STEP] == 0:
+                ration[ASKING : ASKING + GROUPS] = 0
+                count_groups(work[0], max(columns, 1), asking, ration[ASKING:])
             made = run_order(
                 table,
                 now[:numbers],
@@ -276,11 +308,16 @@ def _join(
                     results[column, there : there + made] = work[side, code[slots + column], :made]
                 progress[RESULTS] = there + made
             counts[code[at + MADE]] += made
+            if is_rationed:
+                ration[OFFERED] += came
+                ration[PROBED : PROBED + GROUPS] += ration[ASKING : ASKING + GROUPS]
+                count_groups(work[side], max(columns, 1), made, ration[FOUND:])
             most = spent = np.int64(count)
             step_at = order + PARTS + columns
             for step in range(steps):
                 place = code[step_at + STEP * step + STEP_COUNTS]
-                counts[place] += tally[2 * step] if step or columns else came
+                is_counted = step or columns or is_rationed
+                counts[place] += tally[2 * step] if is_counted else came
                 counts[place + 1] += tally[2 * step + 1]
                 most = max(most, tally[2 * step], tally[2 * step + 1])
                 spent += tally[2 * step + 1]
@@ -315,12 +352,15 @@ def run(
     results: NDArray[np.int64],
     rest: Int64s,
     log: Int64s,
+    shares: NDArray[np.float64],
+    rations: NDArray[np.int64],
 ) -> int:
     """Work off what is left of a push; what is lacking, if it cannot be finished.
 
     ``met`` has bytes for news, zero at first. ``log`` gets who is woken, ``laps`` the cycles of
-    each item. ``work``, ``keys``, ``found``, ``active``, ``now``, ``tally`` and ``sources`` are
-    working space.
+    each item. ``shares`` and ``rations`` have a row for each order
+    (:mod:`~penstock.kernels.ration`). ``work``, ``keys``, ``found``, ``active``, ``now``, ``tally``
+    and ``sources`` are working space.
     """
     while progress[ITEM] < code[0]:
         at = code[1 + progress[ITEM]]
@@ -360,6 +400,8 @@ def run(
                 met,
                 results,
                 rest,
+                shares,
+                rations,
             )
         laps[code[at + LAP]] += cycles() - before
         if lacking:

@@ -351,6 +351,8 @@ def push(
     order: NDArray[np.int64],
     out: NDArray[np.int64],
     births: NDArray[np.int64],
+    shares: NDArray[np.float64],
+    rations: NDArray[np.int64],
 ) -> int:
     """:func:`begin` if it ``is_new``; :func:`~penstock.kernels.push.run` what is left.
 
@@ -381,6 +383,8 @@ def push(
         results,
         rest,
         log,
+        shares,
+        rations,
     )
     count = progress[RESULTS]
     if lacking == DONE and count:

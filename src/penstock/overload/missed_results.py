@@ -63,6 +63,24 @@ class Stratum:
         found = matches.astype(np.float64)
         return Stratum(tuples, len(found), float(found.sum()), float(found @ found), worth)
 
+    @staticmethod
+    def of_groups(tuples: int, probed: Floats, found: Floats) -> Stratum:
+        """The stratum of ``tuples`` of which some ``probed``, by groups that they were thrown into
+        at random, and what each group has ``found``.
+
+        A group of n tuples deviates from n times the mean by a square of n s² in expectation, so
+        the deviations of all, made up for the mean that was fitted, tell the spread s².
+        """
+        count, matches = int(probed.sum()), float(found.sum())
+        if count == 0:
+            return Stratum(tuples, 0, 0.0, 0.0)
+        groups = int(np.count_nonzero(probed))
+        mean = matches / count
+        beyond = found - mean * probed
+        spread = float(beyond @ beyond) / count * (groups / (groups - 1) if groups > 1 else 1.0)
+        squares = matches**2 if count == 1 else spread * (count - 1) + count * mean * mean
+        return Stratum(tuples, count, matches, squares)
+
 
 def missed_in_strata(strata: Iterable[Stratum]) -> Missed:
     """The results missed by the tuples that did not probe.

@@ -92,6 +92,34 @@ def test_what_was_lost_is_known_within_its_error(plan: str, choice: Any) -> None
     assert lost["error"] < 0.4 * missing
 
 
+@pytest.mark.parametrize("window", ["RANGE 5 SECONDS", "ROWS 200"])
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_compiled_push_sheds_as_the_reference_does(plan: str, window: str) -> None:
+    """As many probes and about as many results, and about the same is said of the loss; and it
+    stays a compiled push."""
+    streams = ", ".join(f"{s} [{window}]" for s in "ABC")
+    text = f"SELECT A.id AS a, B.id AS b, C.id AS c FROM {streams} WHERE A.k = B.k AND B.k = C.k"
+    graph = penstock.parse(text, schemas=SCHEMAS)
+    found = {}
+    for execution in ("auto", "reference"):
+        option = Overload("shed", probes=250)
+        engine = penstock.Engine(graph, plan=plan, overload=option, execution=execution)
+        results = [engine.push(each, probes=150) for each in seconds_of(40, 40)]
+        found[execution] = engine.metrics(), sum(map(len, results))
+    (one, made), (other, also_made) = found["auto"], found["reference"]
+    assert one["execution"]["compiled"] == 40
+    assert other["execution"]["compiled"] == 0
+    # Not just as many: shares follow what the first of them have found, which is drawn.
+    for name in ("probes", "skipped"):
+        assert one["overload"][name] == pytest.approx(other["overload"][name], rel=0.25)
+    assert one["overload"]["skipped"] > 1_000
+    assert made == pytest.approx(also_made, rel=0.3)
+    lost, also_lost = one["overload"]["lost"], other["overload"]["lost"]
+    error = max(lost["error"], also_lost["error"])
+    assert lost["error"] == pytest.approx(also_lost["error"], rel=0.5)
+    assert abs(lost["results"] - also_lost["results"]) < 5 * error
+
+
 def test_limits_are_the_budget_of_a_policy_without_one() -> None:
     engine = penstock.Engine(query(), overload="shed", limits=penstock.Limits(probes=70))
     assert engine.options.overload.probes == 70

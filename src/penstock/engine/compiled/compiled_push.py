@@ -5,7 +5,7 @@ functions; with ten thousand rows they take as long as all the work on these row
 therefore written down once, as a list of inputs with guards and of joins
 (:mod:`penstock.kernels.push`), anew whenever a ring has moved, and Python fills in where rings
 begin and end. Answers and counts are those of the edges, one by one, which are there for what is
-rare: probes that are put off, tracks side by side, messages of feedback that are recorded.
+rare: probes that are owed, tracks side by side, messages of feedback that are recorded.
 
 The call ends where Python is needed: there is no room, a predicate has to be tested on columns, or
 a state lacks rows since a change of plan, which are completed on demand. It is called again, and
@@ -15,7 +15,7 @@ goes on.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import add
 from typing import TYPE_CHECKING
 
@@ -38,11 +38,12 @@ from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.probing import ACTIVE
 from penstock.engine.state.rows import Rows
 from penstock.engine.state.working_memory import WORKING
-from penstock.kernels import arrow_struct, rings, whole_push
+from penstock.kernels import arrow_struct, ration, rings, whole_push
 from penstock.kernels import guards as guarding
 from penstock.kernels import push as kernel
 from penstock.kernels.lifespan import BEGINNING
 from penstock.kernels.probe_order import LONG_ITEMS, NOW, REST
+from penstock.overload.missed_results import Stratum
 from penstock.plan.stream_set import StreamSet
 from penstock.values.wiring import KeyColumn
 
@@ -157,6 +158,10 @@ class CompiledPush:
         self._now, self._narrow = now[:ends].reshape(-1, rings.RING), now[ends:]
         orders = [order for operator, _ in self._joins for order in operator.orders]
         self._growth = np.array([g for operator, _ in self._joins for g in operator.growth])
+        self._shares = np.full((len(self._growth), ration.SHARES), -1.0)
+        """The part of the rows of each input that may probe."""
+        self._rations = np.zeros((len(self._growth), ration.RATION), np.int64)
+        self._is_rationed = False
         laps = len(edges) + 1 + len(self._windows)
         self._fresh = np.zeros(len(counts) + laps + guarding.PROGRESS, np.int64)
         """What is zero when a push begins: counts, laps, progress."""
@@ -250,6 +255,37 @@ class CompiledPush:
     def fits(self) -> bool:
         """Whether the slice at hand has come just now, and is not owed."""
         return not self._rings[0].is_late
+
+    # -- rations -----------------------------------------------------------------------------
+
+    def ration(
+        self,
+        shares: Mapping[StreamSet, float] | None,
+        carried: Mapping[StreamSet, float],
+        seed: int,
+    ) -> None:
+        """In the next push let only ``shares`` of the rows of inputs probe, None for all; which
+        rows, is drawn by ``seed``. ``carried`` are fractions of a row that were not used."""
+        if shares is None and not self._is_rationed:
+            return
+        self._is_rationed = shares is not None
+        self._rations.fill(0)
+        inputs = [edge for _, edges in self._joins for edge in edges]
+        for number, edge in enumerate(inputs):
+            share = -1.0 if shares is None else shares.get(edge.streams, 1.0)
+            self._shares[number] = share, carried.get(edge.streams, 1.0)
+            self._rations[number, ration.SEED] = seed + number
+
+    def rationed(self) -> Iterator[tuple[StreamSet, StreamSet, int, Stratum | None]]:
+        """Of each input and its join in the last push: the rows that came, and what was found by
+        those that probed, if not all did."""
+        places = [(edge, operator) for operator, edges in self._joins for edge in edges]
+        for (edge, operator), each in zip(places, self._rations, strict=True):
+            stratum = None
+            if each[ration.OFFERED]:
+                probed, found = np.split(each[ration.PROBED :].astype(np.float64), 2)
+                stratum = Stratum.of_groups(int(each[ration.OFFERED]), probed, found)
+            yield edge.streams, operator.streams, int(each[ration.TOTAL]), stratum
 
     # -- a push ------------------------------------------------------------------------------
 
@@ -380,6 +416,8 @@ class CompiledPush:
             order,
             out,
             self._births if arrivals.asks_age else self._unasked,
+            self._shares,
+            self._rations,
         )
         return lacking
 

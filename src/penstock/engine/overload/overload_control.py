@@ -285,10 +285,13 @@ class OverloadControl:
                 self._thinned += self._tree.give_up_missing()
 
     @property
-    def is_idle(self) -> bool:
-        """Whether the push that has begun is made as if there were no limits."""
+    def why_not_compiled(self) -> str:
+        """Why the push that has begun cannot be one call; empty if it can."""
+        if self._left is not None:
+            return "probes that are given out by the clock"
         rationing = self._tree.rationing
-        return self._left is None and (rationing is None or not rationing.is_limiting)
+        is_compiled = rationing is None or rationing.is_compiled
+        return "" if is_compiled else self._tree.why_not_in_one_call
 
     @property
     def slice_rows(self) -> int | None:

@@ -1,10 +1,13 @@
 """Rationed probes: which rows of a push probe, which do not, and how owed probes are made up for.
 
-The join operators stay what they are. Where a tree is rationed, it asks this object to run a join
-(:meth:`Rationing.run`), which hands the operator a part of each delta only. The unit is a row at an
-input of a join, a *direction* in the words of :mod:`penstock.overload.direction`: in an mjoin a row
-that may probe goes through its whole probe order, as what is made on the way is stored nowhere. All
-deltas have been stored before, so a row that does not probe is still found by others.
+The unit is a row at an input of a join, a *direction* in the words of
+:mod:`penstock.overload.direction`: in an mjoin a row that may probe goes through its whole probe
+order, as what is made on the way is stored nowhere. All deltas have been stored before, so a row
+that does not probe is still found by others.
+
+Where rows have the same chance and nothing is owed, a compiled push draws by itself who probes
+(:mod:`penstock.kernels.ration`). Else a tree that is rationed asks this object to run a join
+(:meth:`Rationing.run`), which hands the operator a part of each delta only.
 
 ``shed`` drops the probes of the other rows. ``defer`` notes them
 (:mod:`penstock.engine.rationing.debt`) and makes them up in passes of their own (:meth:`pay`): rows
@@ -18,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +36,9 @@ from penstock.engine.state.leaf_window import LeafWindow, date
 from penstock.overload.missed_results import Stratum
 from penstock.overload.probe_choice import Choice, choose_random, choose_ranked
 from penstock.plan.stream_set import StreamSet
+
+if TYPE_CHECKING:
+    from penstock.engine.compiled.compiled_push import CompiledPush
 
 Int64s = NDArray[np.int64]
 Deadlines = Callable[[Mapping[str, Int64s]], Int64s]
@@ -78,6 +85,11 @@ class Rationing:
         """Whether not every row probes as soon as it is there, or old rows do."""
         return self._shares is not None or self._paying is not None or bool(self.debt)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a compiled push can draw who probes: nothing is owed, or may be."""
+        return not self.is_limiting or (self._deadlines is None and self._ranking is None)
+
     def begin(self, shares: Mapping[StreamSet, float] | None, seed: Sequence[int]) -> None:
         """Let these shares of the rows of each input probe; None for all rows."""
         self.tally = Tally()
@@ -91,6 +103,24 @@ class Rationing:
         if shares is not None and self._seed is not None:
             self._chance = np.random.default_rng(self._seed)
             self._seed = None
+
+    def hand_to(self, compiled: CompiledPush) -> None:
+        """Let the next push of ``compiled`` draw who probes."""
+        seed = 0 if self._shares is None else int(self._chance.integers(1 << 62))
+        compiled.ration(self._shares, self.carried, seed)
+
+    def take_from(self, compiled: CompiledPush) -> None:
+        """Note who has probed in that push, and what was found."""
+        if self._shares is None:
+            return
+        skipped = self.tally.skipped
+        for origin, join, rows, stratum in compiled.rationed():
+            allowed = self._shares.get(origin, 1.0) * rows + self.carried.get(origin, 1.0)
+            self.carried[origin] = min(1.0, max(0.0, allowed - int(allowed)))
+            if stratum is not None:
+                left = stratum.tuples - stratum.probed
+                skipped[origin] = skipped.get(origin, 0) + left
+                self.tally.strata.append((origin, join, stratum))
 
     def run(self, operator: JoinOperator, inputs: list[Edge]) -> Composites | None:
         """What a join makes of what its inputs have just got, as far as it may."""

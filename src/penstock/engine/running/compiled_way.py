@@ -53,8 +53,8 @@ def push_compiled(
             counts = whole.counts(join.leaves[0])
             control.begin(counts, whole.first, join.clock.now, clock.now, probes)
             join.has_begun = True
-            if not control.is_idle:
-                return "probes that are limited or owed"
+            if control.why_not_compiled:
+                return control.why_not_compiled
     passed = join.passed
     compiled = whole.get_ready(trees, clock.watermark, passed)
     if not compiled:

@@ -136,8 +136,8 @@ class RunningJoin:
         """Why no push can be compiled; empty if it can."""
         self.whole: WholePush | None = None
         """Makes compiled pushes, if there is no such reason."""
-        if self.by_rows and self.options.overload.policy != "exact":
-            self.never_whole = "ROWS windows whose probes may be limited"
+        if self.by_rows and self.options.overload.policy == "defer":
+            self.never_whole = "ROWS windows whose probes may be owed"
         elif self.options.execution == "auto":
             whole = WholePush(self.intake, self.leaves)
             self.never_whole = whole.why_never

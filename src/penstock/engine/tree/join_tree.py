@@ -621,7 +621,7 @@ class JoinTree:
         """What can work off the slice at hand in one call, if the tree is fit for it."""
         if not self._compiles:
             return None
-        if self.rationing is not None and self.rationing.is_limiting:
+        if self.rationing is not None and not self.rationing.is_compiled:
             return None
         if self._compiled is not None and not self._compiled.is_current:
             self._forget_compiled()
@@ -637,8 +637,8 @@ class JoinTree:
     @property
     def why_not_in_one_call(self) -> str:
         """Why :meth:`in_one_call` has nothing to offer."""
-        if self.rationing is not None and self.rationing.is_limiting:
-            return "probes that are limited or owed"
+        if self.rationing is not None and not self.rationing.is_compiled:
+            return "probes that are owed, or given out by rank"
         return CompiledPush.why_not(self.edges)
 
     def run_compiled(
@@ -647,16 +647,25 @@ class JoinTree:
         """The results of the slice at hand, for good or until the next one."""
         for missing in self.missing:
             missing.begin()
+        if self.rationing is not None:
+            self.rationing.hand_to(compiled)
         compiled.run(news, self.stopwatch)
-        self._let_in += compiled.let_in
+        self._note_run(compiled)
         return self.found(compiled, lasting)
 
     def run_whole(self, compiled: CompiledPush, arrivals: Arrivals, count: int) -> None:
         """Push ``count`` rows that are in no window yet."""
         for missing in self.missing:
             missing.begin()
+        if self.rationing is not None:
+            self.rationing.hand_to(compiled)
         compiled.run_whole(arrivals, count, self.stopwatch)
+        self._note_run(compiled)
+
+    def _note_run(self, compiled: CompiledPush) -> None:
         self._let_in += compiled.let_in
+        if self.rationing is not None:
+            self.rationing.take_from(compiled)
 
     def found(self, compiled: CompiledPush, lasting: bool) -> Composites:
         """The results of the push at hand, for good or until the next one."""
