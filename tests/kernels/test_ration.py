@@ -100,7 +100,7 @@ def test_groups_tell_the_spread(rows: int) -> None:
         matches = chance.poisson(3.0, rows) * chance.integers(0, 2, rows)
         groups = chance.integers(0, ration.GROUPS, rows)
         probed = np.bincount(groups, minlength=ration.GROUPS).astype(np.float64)
-        found = np.bincount(groups, matches, ration.GROUPS)
+        found = np.bincount(groups, matches, ration.GROUPS).astype(np.float64)
         one, other = Stratum.of_groups(2 * rows, probed, found), Stratum.of(2 * rows, matches)
         assert (one.tuples, one.probed, one.matches) == (other.tuples, other.probed, other.matches)
         spreads.append([s.squares - s.matches**2 / rows for s in (one, other)])

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,46 @@ class Arrivals:
         """Whether somebody asks how old the rows in the results are."""
         self.answer: PlainAnswer | None = None
         """What is made of the results, if that is simple."""
+
+
+class Rationed(NamedTuple):
+    """The input ``place`` of ``join`` in a push in which not every row might probe."""
+
+    join: JoinOperator
+    inputs: Sequence[Edge]
+    place: int
+    olds: Sequence[int]
+    """The ends of all inputs before the push."""
+    ration: Int64s
+    shares: NDArray[np.float64]
+    stratum: Stratum | None
+    """What was found by the rows that probed, if not all did."""
+
+    @property
+    def edge(self) -> Edge:
+        return self.inputs[self.place]
+
+    @property
+    def total(self) -> int:
+        """Rows that came."""
+        return int(self.ration[ration.TOTAL])
+
+    def left_out(self) -> Int64s:
+        """The rows that did not probe: they are drawn once more."""
+        picked = np.empty(self.total, np.uint8)
+        seed = int(self.ration[ration.SEED])
+        ration.draw(self.shares, seed, self.total, 0, self.total, picked)
+        rows = self.olds[self.place] + np.flatnonzero(picked == 0)
+        flags = self.edge.input.chosen(rows) if isinstance(self.edge.input, LeafWindow) else None
+        return rows if flags is None else rows[flags]
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """How far a row that did not probe would have seen each input."""
+        return tuple(
+            other.input.rows.head if number < self.place else self.olds[number]
+            for number, other in enumerate(self.inputs)
+        )
 
 
 _NO_ANSWER = (np.empty(0, np.int64), *np.empty((2, 0, 0), np.int64))
@@ -161,7 +201,8 @@ class CompiledPush:
         self._shares = np.full((len(self._growth), ration.SHARES), -1.0)
         """The part of the rows of each input that may probe."""
         self._rations = np.zeros((len(self._growth), ration.RATION), np.int64)
-        self._is_rationed = False
+        self.is_rationed = False
+        """Whether not all rows may probe."""
         laps = len(edges) + 1 + len(self._windows)
         self._fresh = np.zeros(len(counts) + laps + guarding.PROGRESS, np.int64)
         """What is zero when a push begins: counts, laps, progress."""
@@ -266,9 +307,9 @@ class CompiledPush:
     ) -> None:
         """In the next push let only ``shares`` of the rows of inputs probe, None for all; which
         rows, is drawn by ``seed``. ``carried`` are fractions of a row that were not used."""
-        if shares is None and not self._is_rationed:
+        if shares is None and not self.is_rationed:
             return
-        self._is_rationed = shares is not None
+        self.is_rationed = shares is not None
         self._rations.fill(0)
         inputs = [edge for _, edges in self._joins for edge in edges]
         for number, edge in enumerate(inputs):
@@ -276,16 +317,20 @@ class CompiledPush:
             self._shares[number] = share, carried.get(edge.streams, 1.0)
             self._rations[number, ration.SEED] = seed + number
 
-    def rationed(self) -> Iterator[tuple[StreamSet, StreamSet, int, Stratum | None]]:
-        """Of each input and its join in the last push: the rows that came, and what was found by
-        those that probed, if not all did."""
-        places = [(edge, operator) for operator, edges in self._joins for edge in edges]
-        for (edge, operator), each in zip(places, self._rations, strict=True):
+    def rationed(self) -> Iterator[Rationed]:
+        """What became of the rows of each input in the last push."""
+        places = [
+            (operator, edges, place) for operator, edges in self._joins for place in range(len(edges))
+        ]
+        for (operator, edges, place), each, shares in zip(
+            places, self._rations, self._shares, strict=True
+        ):
             stratum = None
             if each[ration.OFFERED]:
                 probed, found = np.split(each[ration.PROBED :].astype(np.float64), 2)
                 stratum = Stratum.of_groups(int(each[ration.OFFERED]), probed, found)
-            yield edge.streams, operator.streams, int(each[ration.TOTAL]), stratum
+            olds = [self._now.item(self._numbers[id(e.input.rows)], rings.OLD) for e in edges]
+            yield Rationed(operator, edges, place, olds, each, shares, stratum)
 
     # -- a push ------------------------------------------------------------------------------
 

@@ -139,6 +139,11 @@ class OverloadControl:
     def owes(self) -> bool:
         return self._tree.rationing is not None and bool(self._tree.rationing.debt)
 
+    @property
+    def may_owe(self) -> bool:
+        """Whether probes are owed, or may be after the push that has begun."""
+        return self.option.policy == "defer" and (self.owes or self._is_rationed)
+
     def are_fresh(self, oldest: Sequence[int]) -> bool:
         """Whether all results of a push that passes are fresh whose ``oldest`` rows, of each stream
         in the order of their names, were born then."""

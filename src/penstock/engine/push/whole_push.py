@@ -616,7 +616,7 @@ class WholePush:
                 self.why_not = tree.why_not_in_one_call
                 return []
             found.append(compiled)
-        self.has_let_go = True
+        self.has_let_go = before > START
         for compiled, tree in zip(found, trees, strict=True):
             self.has_let_go &= compiled.has_all(tree.kept)
         hashes = self._blocks[0].arrivals.hashes

@@ -87,8 +87,9 @@ class Rationing:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether a compiled push can draw who probes: nothing is owed, or may be."""
-        return not self.is_limiting or (self._deadlines is None and self._ranking is None)
+        """Whether a compiled push can draw who probes: no debts are being paid, and ranks do not
+        matter."""
+        return not self.is_limiting or (self._paying is None and self._ranking is None)
 
     def begin(self, shares: Mapping[StreamSet, float] | None, seed: Sequence[int]) -> None:
         """Let these shares of the rows of each input probe; None for all rows."""
@@ -113,14 +114,19 @@ class Rationing:
         """Note who has probed in that push, and what was found."""
         if self._shares is None:
             return
-        skipped = self.tally.skipped
-        for origin, join, rows, stratum in compiled.rationed():
-            allowed = self._shares.get(origin, 1.0) * rows + self.carried.get(origin, 1.0)
+        for each in compiled.rationed():
+            edge, origin = each.edge, each.edge.streams
+            allowed = self._shares.get(origin, 1.0) * each.total + self.carried.get(origin, 1.0)
             self.carried[origin] = min(1.0, max(0.0, allowed - int(allowed)))
-            if stratum is not None:
-                left = stratum.tuples - stratum.probed
-                skipped[origin] = skipped.get(origin, 0) + left
-                self.tally.strata.append((origin, join, stratum))
+            if each.stratum is None:
+                continue
+            if self._deadlines is None:
+                self._skip(edge, each.stratum.tuples - each.stratum.probed)
+                self.tally.strata.append((origin, each.join.streams, each.stratum))
+            else:
+                rows = each.left_out()
+                self._skip(edge, len(rows))
+                self._owe(edge, rows, edge.input.resolve(rows), each.bounds)
 
     def run(self, operator: JoinOperator, inputs: list[Edge]) -> Composites | None:
         """What a join makes of what its inputs have just got, as far as it may."""
@@ -188,13 +194,10 @@ class Rationing:
     ) -> None:
         """The rows of ``delta`` at ``rest`` do not probe now."""
         edge = inputs[position]
-        skipped = self.tally.skipped
-        skipped[edge.streams] = skipped.get(edge.streams, 0) + len(rest)
+        self._skip(edge, len(rest))
         if self._deadlines is None:
             return
         ids = {stream: rows[rest] for stream, rows in delta.ids.items()}
-        dated = date(ids, edge.leaves)
-        lived = np.flatnonzero(dated.births <= dated.deaths)
         rows = edge.old_head + rest
         if isinstance(edge.input, LeafWindow):
             rows = ids[edge.input.stream.alias]
@@ -202,6 +205,19 @@ class Rationing:
             other.input.rows.head if number < position else old_heads[number]
             for number, other in enumerate(inputs)
         )
+        self._owe(edge, rows, ids, bounds)
+
+    def _skip(self, edge: Edge, count: int) -> None:
+        skipped = self.tally.skipped
+        skipped[edge.streams] = skipped.get(edge.streams, 0) + count
+
+    def _owe(
+        self, edge: Edge, rows: Int64s, ids: Mapping[str, Int64s], bounds: tuple[int, ...]
+    ) -> None:
+        """The ``rows`` of an input, which are made of ``ids``, owe their probes."""
+        assert self._deadlines is not None
+        dated = date(ids, edge.leaves)
+        lived = np.flatnonzero(dated.births <= dated.deaths)
         owed = Owed(rows, dated.births, self._deadlines(ids), bounds)
         self.debt.owe(edge.streams, owed.pick(lived))
 

@@ -55,7 +55,8 @@ def push_compiled(
             join.has_begun = True
             if control.why_not_compiled:
                 return control.why_not_compiled
-    passed = join.passed
+    # What is owed may need more than what is alive: then nothing goes in passing.
+    passed = START if control is not None and control.may_owe else join.passed
     compiled = whole.get_ready(trees, clock.watermark, passed)
     if not compiled:
         return whole.why_not

@@ -638,29 +638,31 @@ class JoinTree:
     def why_not_in_one_call(self) -> str:
         """Why :meth:`in_one_call` has nothing to offer."""
         if self.rationing is not None and not self.rationing.is_compiled:
-            return "probes that are owed, or given out by rank"
+            return "probes that are given out by rank"
         return CompiledPush.why_not(self.edges)
 
     def run_compiled(
         self, compiled: CompiledPush, news: Mapping[str, Run], lasting: bool = True
     ) -> Composites:
         """The results of the slice at hand, for good or until the next one."""
-        for missing in self.missing:
-            missing.begin()
-        if self.rationing is not None:
-            self.rationing.hand_to(compiled)
+        self._begin_run(compiled)
         compiled.run(news, self.stopwatch)
         self._note_run(compiled)
         return self.found(compiled, lasting)
 
     def run_whole(self, compiled: CompiledPush, arrivals: Arrivals, count: int) -> None:
         """Push ``count`` rows that are in no window yet."""
+        self._begin_run(compiled)
+        compiled.run_whole(arrivals, count, self.stopwatch)
+        self._note_run(compiled)
+
+    def _begin_run(self, compiled: CompiledPush) -> None:
         for missing in self.missing:
             missing.begin()
         if self.rationing is not None:
             self.rationing.hand_to(compiled)
-        compiled.run_whole(arrivals, count, self.stopwatch)
-        self._note_run(compiled)
+        elif compiled.is_rationed:
+            compiled.ration(None, {}, 0)
 
     def _note_run(self, compiled: CompiledPush) -> None:
         self._let_in += compiled.let_in
