@@ -40,6 +40,7 @@ SETTINGS = (
     "spark.sql.streaming.checkpointFileManagerClass",
     "spark.python.daemon.module",
     "spark.storage.blockManagerHeartbeatTimeoutMs",
+    "spark.python.unix.domain.socket.enabled",
     "spark.driver.extraJavaOptions",
 )
 

@@ -49,6 +49,7 @@ from penstock.spark.start.tuning import TRICKS, Trick
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+SOCKETS = "spark.python.unix.domain.socket.enabled"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 _ATTEMPTS = 4
@@ -65,6 +66,8 @@ _OWN = {
     "spark.ui.showConsoleProgress": "false",
     # A machine that slept for two minutes would miss its own executor and wait for ever.
     "spark.storage.blockManagerHeartbeatTimeoutMs": "365d",
+    # A state server takes whoever comes to its port first for its worker, and waits for ever.
+    SOCKETS: "true",
 }
 """Settings of a Spark that Penstock itself has started on one machine."""
 _QUIET = "ERROR"

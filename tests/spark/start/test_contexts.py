@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from two_hosts import await_port, free_port, two_hosts
 
 import penstock.spark
-from penstock.spark.session import PARTITIONS, PROVIDER, ROCKSDB
+from penstock.spark.session import PARTITIONS, PROVIDER, ROCKSDB, SOCKETS
 from penstock.spark.start.java import find_java
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -34,6 +34,7 @@ OF_ONE_MACHINE = (
     FILES,
     "spark.python.daemon.module",
     "spark.storage.blockManagerHeartbeatTimeoutMs",
+    SOCKETS,
 )
 
 

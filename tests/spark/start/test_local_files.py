@@ -16,13 +16,22 @@ MANAGER = (
 )
 
 
-def test_settings_come_to_those_of_the_user(tmp_path: Path) -> None:
+def test_settings_come_to_those_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
     jar = tmp_path / "made.jar"
     assert settings_with(jar, {}) == {}
     jar.touch()
     (implementation,) = settings_with(jar, {}).keys() - {"spark.jars"}
     assert settings_with(jar, {"spark.jars": "a.jar,b.jar"})["spark.jars"] == f"a.jar,b.jar,{jar}"
     assert settings_with(jar, {implementation: "somebody.Else"}) == {}
+    # The program comes too late to add to these.
+    for told in ("--jars a.jar", "--conf spark.jars=a.jar"):
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{told} pyspark-shell")
+        assert settings_with(jar, {"spark.jars": "a.jar"}) == {}
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages a:b:1 pyspark-shell")
+    assert settings_with(jar, {})["spark.jars"] == str(jar)
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.session import _no_orphans
+from penstock.spark.session import SOCKETS, _no_orphans
 from penstock.spark.start import hadoop_defaults, process_tree
 
 needs_proc = pytest.mark.skipif(not process_tree.is_known(), reason="needs /proc")
@@ -53,6 +56,19 @@ def test_a_machine_may_sleep(spark: SparkSession) -> None:
     context = spark.sparkContext._jsc.sc()
     timeout = context.conf().getTimeAsMs("spark.storage.blockManagerHeartbeatTimeoutMs")
     assert timeout > 30 * 24 * 3_600_000
+
+
+@pytest.mark.xdist_group("spark")
+def test_workers_are_spoken_to_by_sockets_that_nobody_else_can_open(spark: SparkSession) -> None:
+    """Any process of the machine, and a client of a server that is gone, may come to a port: Spark
+    then takes it for a worker, and the micro-batch never ends."""
+    assert spark.sparkContext.getConf().get(SOCKETS) == "true"
+
+    def listening(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = os.environ.get("PYTHON_UNIX_DOMAIN_ENABLED", "false").lower()
+        yield pa.RecordBatch.from_pylist([{"found": found}])
+
+    assert spark.range(1).mapInArrow(listening, "found STRING").collect()[0][0] == "true"
 
 
 @pytest.mark.xdist_group("spark")

@@ -320,7 +320,9 @@ class CompiledPush:
     def rationed(self) -> Iterator[Rationed]:
         """What became of the rows of each input in the last push."""
         places = [
-            (operator, edges, place) for operator, edges in self._joins for place in range(len(edges))
+            (operator, edges, place)
+            for operator, edges in self._joins
+            for place in range(len(edges))
         ]
         for (operator, edges, place), each, shares in zip(
             places, self._rations, self._shares, strict=True

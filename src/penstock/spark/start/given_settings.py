@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.spark import private_spark
@@ -38,8 +38,7 @@ def given_settings(environment: Mapping[str, str] | None = None) -> dict[str, st
     if environment is None and private_spark.has_java() and not private_spark.java_is_ours():
         return private_spark.settings_of_java()
     environment = os.environ if environment is None else environment
-    arguments = shlex.split(environment.get("PYSPARK_SUBMIT_ARGS", ""))
-    told, file = _told(arguments)
+    told, file = _told(environment)
     if file is None:
         folder = environment.get("SPARK_CONF_DIR")
         home = environment.get("SPARK_HOME") or private_spark.spark_home()
@@ -47,11 +46,16 @@ def given_settings(environment: Mapping[str, str] | None = None) -> dict[str, st
     return _read(file) | told
 
 
-def _told(arguments: Sequence[str]) -> tuple[dict[str, str], Path | None]:
-    """The settings among ``arguments``, and the file that they name instead of the usual one."""
+def told_by_arguments(environment: Mapping[str, str]) -> dict[str, str]:
+    """Those that are arguments, which count more than what a program sets."""
+    return _told(environment)[0]
+
+
+def _told(environment: Mapping[str, str]) -> tuple[dict[str, str], Path | None]:
+    """The settings among arguments, and the file that they name instead of the usual one."""
     told: dict[str, str] = {}
     file = None
-    words = iter(arguments)
+    words = iter(shlex.split(environment.get("PYSPARK_SUBMIT_ARGS", "")))
     for word in words:
         name, has_value, value = word.partition("=")
         if name in (*_NAMES, "--conf", "-c", "--properties-file"):

@@ -23,6 +23,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from penstock.spark.private_spark import hadoop_settings, java_of
+from penstock.spark.start.given_settings import told_by_arguments
 
 JARS = "spark.jars"
 _IMPLEMENTATION = "spark.hadoop.fs.AbstractFileSystem.file.impl"
@@ -108,5 +109,7 @@ def settings_with(jar: Path, given: Mapping[str, str]) -> dict[str, str]:
     """Spark's settings by which they are used; none where they are not, or others are ``given``."""
     if os.name != "posix" or not jar.is_file() or "," in str(jar) or _IMPLEMENTATION in given:
         return {}
+    if JARS in told_by_arguments(os.environ):
+        return {}  # Then ours would not be among them.
     jars = ",".join(filter(None, [given.get(JARS, ""), str(jar)]))
     return {JARS: jars, _IMPLEMENTATION: _NAME}
