@@ -17,39 +17,32 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from operator import add
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.compiled.plain_answer import PlainAnswer
-from penstock.engine.feedback.waiting import Waiting
-from penstock.engine.feedback.waiting_in_window import WaitingInWindow
-from penstock.engine.join.compiled_order import CompiledOrder, flags_of
-from penstock.engine.join.join_step import Input
+from penstock.engine.compiled.arrivals import Arrivals
+from penstock.engine.compiled.rationed import Rationed
+from penstock.engine.compiled.written_tree import WrittenTree
 from penstock.engine.join.stopwatch import Stopwatch
 from penstock.engine.join.workspace import WORKSPACE
-from penstock.engine.state.address import address_of
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.probing import ACTIVE
-from penstock.engine.state.rows import Rows
 from penstock.engine.state.working_memory import WORKING
 from penstock.kernels import arrow_struct, ration, rings, whole_push
 from penstock.kernels import guards as guarding
-from penstock.kernels import push as kernel
 from penstock.kernels.lifespan import BEGINNING
 from penstock.kernels.probe_order import LONG_ITEMS, NOW, REST
 from penstock.overload.missed_results import Stratum
 from penstock.plan.stream_set import StreamSet
-from penstock.values.wiring import KeyColumn
 
 if TYPE_CHECKING:
     from penstock.engine.feedback.edge import Edge
-    from penstock.engine.feedback.guard import Guard
     from penstock.engine.join.join_operator import JoinOperator
 
 Int64s = NDArray[np.int64]
@@ -63,67 +56,6 @@ _LOGGED = 1 << 10
 """Rows that may be woken in a push before there is need for more room to note them."""
 _COPIED = 1 << 14
 """Fewer results than that are copied, and the table is used again."""
-
-
-class Arrivals:
-    """What has come for windows, where it lies, and where it goes
-    (:mod:`penstock.kernels.whole_push`)."""
-
-    def __init__(self, table: NDArray[np.int64], facts: NDArray[np.int64]) -> None:
-        self.table = table
-        self.facts = facts
-        self.hashes = np.empty(0, np.int64)
-        """Working space for as many numbers as a window gets rows."""
-        self.before = _NEVER
-        """What died before then can be let go of."""
-        self.since = _NEVER
-        """What died before then can be hidden."""
-        self.filled: list[tuple[HashIndex, Rows]] = []
-        """The indexes that get the new rows."""
-        self.asks_age = False
-        """Whether somebody asks how old the rows in the results are."""
-        self.answer: PlainAnswer | None = None
-        """What is made of the results, if that is simple."""
-
-
-class Rationed(NamedTuple):
-    """The input ``place`` of ``join`` in a push in which not every row might probe."""
-
-    join: JoinOperator
-    inputs: Sequence[Edge]
-    place: int
-    olds: Sequence[int]
-    """The ends of all inputs before the push."""
-    ration: Int64s
-    shares: NDArray[np.float64]
-    stratum: Stratum | None
-    """What was found by the rows that probed, if not all did."""
-
-    @property
-    def edge(self) -> Edge:
-        return self.inputs[self.place]
-
-    @property
-    def total(self) -> int:
-        """Rows that came."""
-        return int(self.ration[ration.TOTAL])
-
-    def left_out(self) -> Int64s:
-        """The rows that did not probe: they are drawn once more."""
-        picked = np.empty(self.total, np.uint8)
-        seed = int(self.ration[ration.SEED])
-        ration.draw(self.shares, seed, self.total, 0, self.total, picked)
-        rows = self.olds[self.place] + np.flatnonzero(picked == 0)
-        flags = self.edge.input.chosen(rows) if isinstance(self.edge.input, LeafWindow) else None
-        return rows if flags is None else rows[flags]
-
-    @property
-    def bounds(self) -> tuple[int, ...]:
-        """How far a row that did not probe would have seen each input."""
-        return tuple(
-            other.input.rows.head if number < self.place else self.olds[number]
-            for number, other in enumerate(self.inputs)
-        )
 
 
 _NO_ANSWER = (np.empty(0, np.int64), *np.empty((2, 0, 0), np.int64))
@@ -145,50 +77,13 @@ class CompiledPush:
     ) -> None:
         """``counts`` is the tally of the whole tree. There is no reason :meth:`why_not`. Without
         a join, the new rows of the one window are the results."""
-        self._edges = edges
-        self._guarded = {id(edge): edge.open_guards for edge in edges if edge.is_guarded}
-        """The guards of inputs that have any."""
-        guards = [guard for each in self._guarded.values() for guard in each]
-        self._joins = [
-            (edge.producer, edge.children) for edge in edges if edge.producer is not None
-        ]
-        if top is not None:
-            self._joins.append((top, list(inputs)))
-        self._top = top
-        self._windows = dict(windows)
+        self._tree = tree = WrittenTree(windows, edges, top, inputs)
         self._counts = counts
-        self._rings: list[Rows] = []
-        self._indexes: list[HashIndex] = []
-        self._numbers: dict[int, int] = {}
-        for source in (*self._windows.values(), *(edge.source for edge in edges)):
-            self._ring(source)
-            for index in source.rows.indexes:
-                self._index(index)
-        for edge in edges:
-            self._ring(edge.input)
-        for operator, _ in self._joins:
-            for steps in operator.steps:
-                for _, step in steps:
-                    if step.index is not None:
-                        self._index(step.index)
-        self._stores: list[CompositeState] = []
-        for edge in edges:
-            if isinstance(edge.input, CompositeState):
-                self._stores.append(edge.input)
-        for guard in guards:
-            if isinstance(guard.waiting, Waiting):
-                self._stores.append(guard.waiting)
-            for used in (guard.waiting.index, guard.index):
-                if used is not None:
-                    self._index(used)
-        for store in self._stores:
-            self._ring(store)
-            for index in store.indexes:
-                self._index(index)
-        self._inputs = [(edge, self._numbers[id(edge.input.rows)]) for edge in edges]
-        self._filled = [(index, each.rows) for each in self._stores for index in each.rows.indexes]
+        self._rings, self._indexes = tree.rings, tree.indexes
+        guards = tree.guards
+        self._inputs = [(edge, tree.ring_number(edge.input.rows)) for edge in edges]
+        self._filled = [(index, each.rows) for each in tree.stores for index in each.rows.indexes]
         self._generations = [rows.generation for rows in self._rings]
-        self._code = np.empty(0, np.int64)
         # To pack numbers is several times faster than numpy's conversion of a list.
         ends = rings.RING * len(self._rings)
         packing = struct.Struct(f"={ends + len(self._indexes)}q")
@@ -196,20 +91,20 @@ class CompiledPush:
         self._now_in_bytes = bytearray(packing.size)
         now = np.frombuffer(self._now_in_bytes, np.int64)
         self._now, self._narrow = now[:ends].reshape(-1, rings.RING), now[ends:]
-        orders = [order for operator, _ in self._joins for order in operator.orders]
-        self._growth = np.array([g for operator, _ in self._joins for g in operator.growth])
+        orders = [order for operator, _ in self._tree.joins for order in operator.orders]
+        self._growth = np.array([g for operator, _ in self._tree.joins for g in operator.growth])
         self._shares = np.full((len(self._growth), ration.SHARES), -1.0)
         """The part of the rows of each input that may probe."""
         self._rations = np.zeros((len(self._growth), ration.RATION), np.int64)
         self.is_rationed = False
         """Whether not all rows may probe."""
-        laps = len(edges) + 1 + len(self._windows)
+        laps = len(edges) + 1 + len(windows)
         self._fresh = np.zeros(len(counts) + laps + guarding.PROGRESS, np.int64)
         """What is zero when a push begins: counts, laps, progress."""
         self._new, self._laps, self._progress = np.split(
             self._fresh, [len(counts), len(counts) + laps]
         )
-        self._streams = sorted(self._windows)
+        self._streams = tree.streams
         self._width = len(self._streams) + 2
         most = max([len(order.steps) for order in orders], default=0)
         self._order_now = np.zeros(NOW * most + 2 * self._width, np.int64)
@@ -219,24 +114,17 @@ class CompiledPush:
         """Whether a predicate is tested on columns, of the new rows as well."""
         self._sources = np.zeros(self._width, np.int64)
         self._results = np.empty((self._width, 0), np.int64)
-        self._births = self._unasked = np.zeros((0, 3), np.int64)
-        """By stream, where births lie, and the earliest in the results."""
+        self._unasked = np.zeros((0, 3), np.int64)
         self._met = np.zeros(guarding.SCRATCH, np.uint8)
-        self._chooser = next(filter(self._chosen_by, guards), None)
-        """The guard whose look at the news spares others the same look."""
         self._wakers = [(guard.place + guarding.WOKEN, guard.waiting) for guard in guards]
         """Where it is counted who wakes at each guard, and where they waited."""
         self._log = np.empty(_LOGGED if guards else 0, np.int64)
         """Rows that were woken in the push at hand, guard by guard."""
         self._filters = [
-            (guard.filter, self._numbers[id(guard.opposite.input.rows)])
+            (guard.filter, tree.ring_number(guard.opposite.input.rows))
             for guard in guards
             if guard.filter is not None
         ]
-        self._orders: list[list[CompiledOrder]] = []
-        """The probe orders of each item."""
-        self._joins_by_item: list[tuple[int, JoinOperator]] = []
-        """The items that are joins."""
         self.let_in = 0
         """Rows that came into inputs with the push at hand."""
         self.is_torn = False
@@ -246,8 +134,8 @@ class CompiledPush:
         self._came: list[int] = []
         """Rows that came into rings with the push at hand."""
         self._names = [*(edge.streams for edge in edges), StreamSet(self._streams)]
-        self._names += [window.streams for window in self._windows.values()]
-        self._write_down()
+        self._names += [window.streams for window in windows.values()]
+        self._code, self._births = tree.write_down()
 
     @property
     def is_current(self) -> bool:
@@ -256,24 +144,24 @@ class CompiledPush:
 
     def has_all(self, kept: Sequence[CompositeState]) -> bool:
         """Whether there are no other states than those that were written down."""
-        return len(kept) == len(self._stores)
+        return len(kept) == len(self._tree.stores)
 
     def ring_of(self, alias: str) -> int:
         """The number of the ring of a window."""
-        return self._numbers[id(self._windows[alias].rows)]
+        return self._tree.ring_of(alias)
 
     def lap_of(self, alias: str) -> int:
         """The lap in which a window gets its new rows."""
-        return len(self._edges) + 1 + list(self._windows).index(alias)
+        return self._tree.lap_of(alias)
 
     def number_of(self, index: HashIndex) -> int:
         """The number of an index of a window or state."""
-        return self._numbers[id(index)]
+        return self._tree.number_of(index)
 
     def hand_back(self) -> None:
         """The joins go on without it: they get to know what was learned."""
         learned = iter(self._growth.tolist())
-        for operator, inputs in self._joins:
+        for operator, inputs in self._tree.joins:
             operator.growth[:] = [next(learned) for _ in inputs]
 
     def inherit(self, other: CompiledPush) -> None:
@@ -311,7 +199,7 @@ class CompiledPush:
             return
         self.is_rationed = shares is not None
         self._rations.fill(0)
-        inputs = [edge for _, edges in self._joins for edge in edges]
+        inputs = [edge for _, edges in self._tree.joins for edge in edges]
         for number, edge in enumerate(inputs):
             share = -1.0 if shares is None else shares.get(edge.streams, 1.0)
             self._shares[number] = share, carried.get(edge.streams, 1.0)
@@ -321,7 +209,7 @@ class CompiledPush:
         """What became of the rows of each input in the last push."""
         places = [
             (operator, edges, place)
-            for operator, edges in self._joins
+            for operator, edges in self._tree.joins
             for place in range(len(edges))
         ]
         for (operator, edges, place), each, shares in zip(
@@ -331,7 +219,7 @@ class CompiledPush:
             if each[ration.OFFERED]:
                 probed, found = np.split(each[ration.PROBED :].astype(np.float64), 2)
                 stratum = Stratum.of_groups(int(each[ration.OFFERED]), probed, found)
-            olds = [self._now.item(self._numbers[id(e.input.rows)], rings.OLD) for e in edges]
+            olds = [self._now.item(self._tree.ring_number(e.input.rows), rings.OLD) for e in edges]
             yield Rationed(operator, edges, place, olds, each, shares, stratum)
 
     # -- a push ------------------------------------------------------------------------------
@@ -371,7 +259,7 @@ class CompiledPush:
         self._fresh.fill(0)
         self._rest.fill(0)
         self._rest[LONG_ITEMS] = sum(
-            [1 << item for item, join in self._joins_by_item if not join.is_brief]
+            [1 << item for item, join in self._tree.joins_by_item if not join.is_brief]
         )
         for each, _ in self._filters:
             each.get_ready()
@@ -395,29 +283,6 @@ class CompiledPush:
             self._log_woken()
         self._count(stopwatch, stopwatch.clock() - began)
         WORKSPACE.give_back()
-
-    def _chosen_by(self, guard: Guard) -> bool:
-        """Whether news that no row of the window meets need not probe what was made of it."""
-        return (
-            guard.is_on
-            and guard.index is not None
-            and isinstance(guard.waiting, WaitingInWindow)
-            and any(
-                self._spares(guard, order)
-                for operator, _ in self._joins
-                for order in operator.orders
-            )
-        )
-
-    def _spares(self, guard: Guard, order: CompiledOrder) -> bool:
-        """Whether ``order`` begins with the news of ``guard``, and with what it guards."""
-        opposite = guard.opposite
-        return (
-            not opposite.is_guarded
-            and isinstance(opposite.input, LeafWindow)
-            and order.given == (opposite.input.stream.alias,)
-            and guard.streams <= order.steps[0].target.streams
-        )
 
     def _note_rings(self) -> None:
         now: list[int] = []
@@ -491,10 +356,10 @@ class CompiledPush:
         """A probe order has come to a predicate that is tested on columns, or has failed, or to a
         state that lacks rows."""
         item, stage = self._progress[guarding.ITEM], self._progress[guarding.STAGE]
-        self._orders[item][stage].test(self._rest, WORKSPACE.of(self._width))
-        for state in self._stores:
+        self._tree.orders[item][stage].test(self._rest, WORKSPACE.of(self._width))
+        for state in self._tree.stores:
             if state.missing is not None:
-                self._note_grown(self._numbers[id(state.rows)], state)
+                self._note_grown(self._tree.ring_number(state.rows), state)
         self._narrow[:] = [index.narrow for index in self._indexes]
         self._look_again()
 
@@ -514,7 +379,7 @@ class CompiledPush:
         else:
             number: int = self._progress.item(guarding.LACKING_RING)
             rows = self._rings[number]
-            store = next(store for store in self._stores if store.rows is rows)
+            store = next(store for store in self._tree.stores if store.rows is rows)
             store.make_room(count)
             self._note_grown(number, store)
             self._look_again()
@@ -532,7 +397,7 @@ class CompiledPush:
     def _look_again(self) -> None:
         """Write the tree down anew if anything has moved in the middle of a push."""
         if not self.is_current:
-            self._write_down()
+            self._code, self._births = self._tree.write_down()
             self._generations = [each.generation for each in self._rings]
 
     def _log_woken(self) -> None:
@@ -582,7 +447,7 @@ class CompiledPush:
 
     def found(self, lasting: bool) -> Composites | None:
         """What the push has found: for good, or until the next one."""
-        if self._top is None:
+        if self._tree.top is None:
             return self._news()
         found = self._results[:, : self._progress.item(guarding.RESULTS)]
         if found.shape[1] == 0:
@@ -596,7 +461,7 @@ class CompiledPush:
 
     def _news(self) -> Composites | None:
         """The new rows of the one window, those that may be in results."""
-        ((alias, window),) = self._windows.items()
+        ((alias, window),) = self._tree.windows.items()
         first = self._now.item(self.ring_of(alias), rings.OLD)
         rows = np.arange(first, window.rows.head, dtype=np.int64)
         flags = window.chosen(rows)
@@ -606,167 +471,3 @@ class CompiledPush:
             return None
         found = np.stack([rows, *window.lifespans(rows)])
         return Composites({alias: found[0]}, found[1], found[2], table=found)
-
-    # -- writing it down ---------------------------------------------------------------------
-
-    def _ring(self, source: Input) -> None:
-        if id(source.rows) not in self._numbers:
-            self._numbers[id(source.rows)] = len(self._rings)
-            self._rings.append(source.rows)
-
-    def _index(self, index: HashIndex) -> None:
-        if id(index) not in self._numbers:
-            self._numbers[id(index)] = len(self._indexes)
-            self._indexes.append(index)
-
-    def _write_down(self) -> None:
-        """The tree as a table of addresses and places."""
-        self._orders, self._joins_by_item = [], []
-        code: list[int] = []
-        items: list[int] = []
-        orders = 0
-        # Places count from the end of the head of the table, which is as long as there are items.
-        head = 2 + len(self._guarded) + len(self._joins)
-        last = [] if self._top is None else [None]
-        for lap, edge in enumerate([*self._edges, *last]):
-            guards = 0
-            if edge is not None and id(edge) in self._guarded:
-                guards = self._write_guards(code, head, edge, lap)
-                items.append(guards)
-                self._orders.append([])
-            if edge is None or edge.producer is not None:
-                producer = self._top if edge is None else edge.producer
-                inputs = next(inputs for each, inputs in self._joins if each is producer)
-                assert producer is not None
-                place, orders = self._write_join(code, head, producer, inputs, orders, lap, guards)
-                items.append(place)
-                self._joins_by_item.append((min(len(self._orders), 62), producer))
-                self._orders.append(producer.orders)
-        lives = head + len(code)
-        code += self._lives()
-        births = []
-        for stream in self._streams:
-            rows = self._windows[stream].rows
-            births.append((address_of(rows.births), rows.mask, 0))
-        self._births = np.array(births, np.int64)
-        self._code = np.array([len(items), *items, lives, *code], np.int64)
-
-    def _lives(self) -> list[int]:
-        """How the rows of rings die: by their own dates, or with a row of a window."""
-        lives = [len(self._windows)]
-        for window in self._windows.values():
-            lives += (self._numbers[id(window.rows)], address_of(window.rows.deaths))
-        lives.append(len(self._stores))
-        for store in self._stores:
-            lives += (self._numbers[id(store.rows)], len(store.id_columns))
-            for alias, column in store.id_columns.items():
-                lives += (address_of(store.rows.columns[column]), self.ring_of(alias))
-        return lives
-
-    def _write_guards(self, code: list[int], head: int, edge: Edge, lap: int) -> int:
-        """The item of an input with guards; its place."""
-        source, target = edge.source, edge.input
-        assert isinstance(target, CompositeState)
-        guards = [n for each in self._guarded[id(edge)] for n in self._guard(code, head, each)]
-        store = self._write_store(code, head, target)
-        place = head + len(code)
-        is_window = isinstance(source, LeafWindow)
-        beds = address_of(source.asleep.bytes) if isinstance(source, LeafWindow) else 0
-        window = self._numbers[id(source.rows)] if is_window else -1
-        code += (kernel.GUARDED, lap, window, self._numbers[id(target.rows)], store)
-        code += (len(target.id_columns), beds, edge.place, edge.place + 1, flags_of(source))
-        code += (len(self._guarded[id(edge)]), *guards)
-        return place
-
-    def _guard(self, code: list[int], head: int, guard: Guard) -> tuple[int, ...]:
-        """The numbers of a guard; what they point to is written down."""
-        opposite, waiting = guard.opposite.input, guard.waiting
-        indexes = []
-        for index in (waiting.index, guard.index):
-            indexes.append(0 if index is None else head + len(code))
-            if index is not None:
-                code += (address_of(index.heads), address_of(index.entries), index.shift)
-                code.append(self._numbers[id(index)])
-        keys = []
-        columns = list(waiting.id_columns) if isinstance(waiting, Waiting) else []
-        for mine in (True, False) if guard.mine else ():
-            keys.append(head + len(code))
-            code.append(len(guard.mine))
-            for key in guard.mine if mine else guard.theirs:
-                address, mask, ids = self._key(opposite, key) if not mine else self._own_key(key)
-                code += (address, mask, columns.index(key.stream) if mine and columns else ids)
-        shelf = shelf_ids = 0
-        if isinstance(waiting, Waiting):
-            shelf = self._write_store(code, head, waiting)
-            shelf_ids = head + len(code)
-            code += [address_of(waiting.rows.columns[c]) for c in waiting.id_columns.values()]
-        return (
-            *(self._numbers[id(opposite.rows)], self._numbers[id(waiting.rows)]),
-            *(address_of(waiting.bytes), waiting.number, guard.place, *indexes),
-            0 if guard.filter is None else address_of(guard.filter.place),
-            *(keys or (0, 0)),
-            *(flags_of(opposite), guard is self._chooser, guard.is_final, not guard.is_on),
-            *(shelf, shelf_ids),
-        )
-
-    def _own_key(self, key: KeyColumn) -> tuple[int, int, int]:
-        """Address and mask of a key column of a window, which is read by the rows themselves."""
-        leaf = self._windows[key.stream]
-        return address_of(leaf.rows.columns[leaf.key_column(key.position)]), leaf.rows.mask, 0
-
-    def _key(self, source: Input, key: KeyColumn) -> tuple[int, int, int]:
-        """Address and mask of a key column, and the ids of ``source`` by which it is read."""
-        address, mask, ids = self._own_key(key)
-        if isinstance(source, CompositeState):
-            ids = address_of(source.rows.columns[source.id_columns[key.stream]])
-        return address, mask, ids
-
-    def _write_store(self, code: list[int], head: int, state: CompositeState) -> int:
-        place = head + len(code)
-        code += (len(state.indexes), *(self._numbers[id(index)] for index in state.indexes))
-        code += state.table()
-        return place
-
-    def _write_join(
-        self,
-        code: list[int],
-        head: int,
-        operator: JoinOperator,
-        inputs: Sequence[Edge],
-        number: int,
-        lap: int,
-        guards: int,
-    ) -> tuple[int, int]:
-        places = []
-        columns = self._streams if operator.state is None else list(operator.state.id_columns)
-        slots: list[int] = []
-        for position, order in enumerate(operator.orders):
-            table = order.table()
-            at = head + len(code)
-            code += table
-            places.append(head + len(code))
-            source = inputs[position].input
-            ids: list[int] = []
-            if isinstance(source, CompositeState):
-                ids = [address_of(source.rows.columns[source.id_columns[s]]) for s in order.given]
-            code += (self._numbers[id(source.rows)], len(ids), len(order.steps), at, len(table))
-            chosen = self._chooser is not None and self._spares(self._chooser, order)
-            code += (order.is_dated, len(order.slots), number, chosen, flags_of(source), *ids)
-            number += 1
-            for other, step in operator.steps[position]:
-                ring = self._numbers[id(step.target.rows)]
-                index = -1 if step.index is None else self._numbers[id(step.index)]
-                code += (ring, index, other < position, step.place)
-                code.append(step.target.missing is not None)
-            code += [self._numbers[id(self._windows[stream].rows)] for stream in order.slots]
-            slots += [order.slots[stream] for stream in columns]
-            if operator.state is None:
-                slots += (len(order.slots), len(order.slots) + 1)
-        slots_at = head + len(code)
-        code += slots
-        store = 0 if operator.state is None else self._write_store(code, head, operator.state)
-        state = -1 if operator.state is None else self._numbers[id(operator.state.rows)]
-        place = head + len(code)
-        code += (kernel.JOINED, lap, len(inputs), state, store, operator.place, slots_at, guards)
-        code += places
-        return place, number

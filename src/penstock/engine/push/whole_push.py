@@ -7,13 +7,11 @@ straight through, wherever it can be. Whatever cannot (a tree that cannot be wri
 large push) is said before anything has changed, and the push is made step by step, which gives the
 same answer.
 
-Rows come to a window from a *slot*, a place for columns in the tables of
-:mod:`penstock.kernels.arrow_struct`. A source whose columns are what is stored has one slot for all
-its windows: where its columns lie is read from Arrow's struct, keys that have to be encoded are
-encoded first, and late rows, NULLs and disorder are seen to by the kernel. A window that filters
-its rows or computes a key from several columns has a slot of its own, for rows that were prepared
-step by step. On the arrival line the rows of all sources have places among each other, so there
-either all sources are read as they lie, or all are prepared.
+Rows come to a window from a slot (:mod:`penstock.engine.push.slot`). Where the columns of a source
+lie is read from Arrow's struct, keys that have to be encoded are encoded first, and late rows,
+NULLs and disorder are seen to by the kernel; the rows of other sources are prepared step by step.
+On the arrival line the rows of all sources have places among each other, so there either all
+sources are read as they lie, or all are prepared.
 """
 
 from __future__ import annotations
@@ -25,17 +23,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.engine.compiled.compiled_push import Arrivals, CompiledPush
+from penstock.engine.compiled.compiled_push import CompiledPush
 from penstock.engine.output.output import Output
-from penstock.engine.push.intake import FARTHEST, Batches, Intake, Layout, Source, as_batch
+from penstock.engine.push.intake import FARTHEST, Batches, Intake, Layout, as_batch
+from penstock.engine.push.slot import Slot, direct_slot, prepared_slot
+from penstock.engine.push.slot_tables import BlockArrivals, SlotTables, WrittenArrivals
 from penstock.engine.state.arrival import SLICE, Arrival, SourceRows
 from penstock.engine.state.clock import START, Clock
 from penstock.engine.state.composites import Composites
-from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow
-from penstock.engine.state.payload import ChunkColumn
-from penstock.engine.state.rows import Rows
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.kernels import arrow_struct
 from penstock.kernels.arrow_struct import (
@@ -43,19 +40,15 @@ from penstock.kernels.arrow_struct import (
     COLUMNS,
     COUNT,
     EARLIEST,
-    FACTS,
-    IN_BYTES,
     IS_KNOWN,
     LATE,
     MOST_COLUMNS,
     NULLS,
-    PLACES,
     TICKS,
     TIME,
     WITHOUT_TIME,
 )
-from penstock.kernels.whole_push import ALL_KEYS, IS_ARRANGED, KEPT, SPACE
-from penstock.kernels.whole_push import ARRIVAL as ARRIVAL_NUMBERS
+from penstock.kernels.whole_push import KEPT
 from penstock.query.join_graph import ARRIVAL
 
 Int64s = NDArray[np.int64]
@@ -67,212 +60,6 @@ _SPARE_NUMBERS = 1 << 20
 """Numbers of working space that are kept for the next push: 8 MiB."""
 
 
-class _Reader:
-    """A window, and which columns of its slot it takes."""
-
-    def __init__(
-        self,
-        leaf: LeafWindow,
-        keys: Sequence[int],
-        payload: Mapping[str, int],
-        more: Sequence[int] = (),
-    ) -> None:
-        """``keys`` are the columns of its keys, ``payload`` those of what lies in rings, ``more``
-        what the arrival line needs: which rows may be in results, and their partitions."""
-        self.leaf = leaf
-        self.alias = leaf.stream.alias
-        self.append = leaf.append_plain
-        self._keys = list(keys)
-        self._payload = payload
-        self._more = list(more)
-        self.chunked = [
-            name for name, each in leaf.payload.columns.items() if isinstance(each, ChunkColumn)
-        ]
-        """The columns that are kept as Arrow has them."""
-        self.kept = np.empty(0, np.int64)
-        """Which rows of the slot were taken in, if anybody asks."""
-
-    @property
-    def key_count(self) -> int:
-        """How many columns are keys, which come first."""
-        return len(self._keys)
-
-    def picks(self) -> Int64s:
-        """The columns that are taken, as it is now; -1 - c for the NULLs of column c."""
-        flags = [-1 - self._payload[name] for name in self.leaf.payload.flagged]
-        return np.array([*self._keys, *self._payload.values(), *self._more, *flags], np.int64)
-
-    @property
-    def chosen_column(self) -> int:
-        """The column, among those that are taken, of which rows may be in results; -1: all."""
-        return len(self._keys) + len(self._payload) if self._more else -1
-
-    @property
-    def width(self) -> int:
-        """How many columns are taken, at most."""
-        return len(self._keys) + 2 * len(self._payload) + len(self._more)
-
-    def needs_flags(self, nulls: int) -> list[str]:
-        """Columns without room for NULLs, of those that have any (a bit each)."""
-        known = self.leaf.payload.flagged
-        return [
-            name
-            for name, column in self._payload.items()
-            if nulls >> column & 1 and name not in known and column not in self._keys
-        ]
-
-
-class _Slot:
-    """A row of the tables, and the windows that take from it."""
-
-    def __init__(self, place: int, source: Source, readers: list[_Reader], columns: int) -> None:
-        self.place = place
-        self.source = source
-        self.readers = readers
-        self.columns = columns
-        self.is_prepared = False
-        """Whether its rows are prepared step by step."""
-        self.struct = 0
-        """Where Arrow's struct lies."""
-        self.encoded: list[tuple[int, str, Any, Any]] = []
-        """Columns that are encoded first: number, name, encoder, interner."""
-        self.native: list[tuple[str, int]] = []
-        """Columns that are taken as they lie, in their order, and the bytes of a value."""
-        self.layout: Layout | None = None
-        """That of the batches that the tables are written for."""
-        self.positions: dict[str, tuple[int, Any]] = {}
-        """Of the columns in batches: where they are, and the type to cast to if there is one."""
-
-
-class _Written:
-    """Where the rows of slots go, to each of ``readers``, in pushes by ``compiled``."""
-
-    def __init__(
-        self,
-        compiled: CompiledPush,
-        readers: Sequence[tuple[_Slot, _Reader]],
-        tables: _Tables,
-    ) -> None:
-        self._compiled = compiled
-        self._known = [reader.leaf.became_whole for _, reader in readers]
-        """How often an index of each window had been completed by now."""
-        self.table = np.zeros((len(readers), ARRIVAL_NUMBERS), np.int64)
-        self.rows = {reader.alias: self.table[n] for n, (_, reader) in enumerate(readers)}
-        self.indexes: list[tuple[HashIndex, Rows]] = []
-        self._held: list[Int64s] = []
-        """What the table has the addresses of."""
-        for place, (slot, reader) in enumerate(readers):
-            code = reader.append.code
-            indexes = reader.append.filled
-            numbers = np.array([compiled.number_of(index) for index in indexes], np.int64)
-            picks = reader.picks()
-            copied = np.empty_like(picks)
-            self._held += (code, numbers, picks, copied)
-            self.indexes += [(index, reader.leaf.rows) for index in indexes]
-            self.table[place] = (
-                *(reader.append.address, len(code)),
-                *(compiled.ring_of(reader.alias), compiled.lap_of(reader.alias), slot.place),
-                *tables.addresses(slot.place),
-                *(picks.ctypes.data, reader.key_count, copied.ctypes.data, numbers.ctypes.data),
-                *(0, 0, reader.chosen_column, 0),
-            )
-
-    def is_for(self, compiled: CompiledPush, filled: list[int]) -> bool:
-        """Whether nothing has changed for pushes by ``compiled``."""
-        return compiled is self._compiled and filled == self._known
-
-
-class _Tables:
-    """The tables of :mod:`penstock.kernels.arrow_struct`, with a row for each of ``slots``."""
-
-    def __init__(self, slots: int, columns: int) -> None:
-        self.structs = np.zeros((slots, arrow_struct.WORDS), np.int64)
-        self.positions = np.full((slots, columns), -1, np.int64)
-        self.widths = np.ones((slots, columns), np.int64)
-        self.facts = np.zeros((slots, FACTS), np.int64)
-        self.found, self.valid, self.offsets = np.zeros((3, slots, columns), np.int64)
-        self._room = 0
-        self._places: Int64s = np.empty(0, np.int64)
-
-    def addresses(self, slot: int) -> tuple[int, int, int]:
-        """Where what is found about the columns of ``slot`` lies."""
-        parts = (self.found[slot], self.valid[slot], self.offsets[slot])
-        return parts[0].ctypes.data, parts[1].ctypes.data, parts[2].ctypes.data
-
-    def make_room(self, rows: int) -> None:
-        """Room for the order of ``rows`` of any slot."""
-        if rows > self._room:
-            room, slots = 2 * rows, len(self.facts)
-            places = np.empty((slots, 2 * room), np.int64)
-            addresses = places.ctypes.data + np.arange(slots) * 16 * room
-            self.facts[:, PLACES] = addresses
-            self._room, self._places = room, places
-
-    def look(self) -> int:
-        """Look at the batches of all slots."""
-        answer: int = arrow_struct.look_at_all(
-            self.structs,
-            self.positions,
-            self.widths,
-            self.facts,
-            self.found,
-            self.valid,
-            self.offsets,
-        )
-        return answer
-
-    def put(self, slot: int, column: int, values: Int64s, valid: Any) -> None:
-        """Column ``column`` of ``slot`` lies in an array, and so does its validity, in bytes."""
-        self.found[slot, column] = values.__array_interface__["data"][0]
-        if valid is None or valid.all():
-            self.valid[slot, column] = 0
-        else:
-            self.valid[slot, column] = valid.__array_interface__["data"][0]
-            self.offsets[slot, column] = IN_BYTES
-
-
-class _Block:
-    """The windows of one block of the query, and where their new rows go."""
-
-    def __init__(self, readers: list[tuple[_Slot, _Reader]], facts: Int64s) -> None:
-        self._readers = readers
-        self._written: _Written | None = None
-        self._expected: _Written | None = None
-        """For the tree that is going to take over, if one is."""
-        self._space = 0
-        """Where working space is, as the table has it."""
-        self.arrivals = Arrivals(np.zeros((0, ARRIVAL_NUMBERS), np.int64), facts)
-
-    def expect(self, compiled: CompiledPush, tables: _Tables) -> None:
-        """``compiled`` is going to take over: write down now where the rows go then."""
-        self._expected = _Written(compiled, self._readers, tables)
-
-    def written_for(self, compiled: CompiledPush, tables: _Tables, space: int) -> _Written:
-        """Where the rows go in a push by ``compiled``; ``space`` is the address of room to work."""
-        filled = [reader.leaf.became_whole for _, reader in self._readers]
-        written = self._written
-        if written is None or not written.is_for(compiled, filled):
-            written, self._expected = self._expected, None
-            if written is None or not written.is_for(compiled, filled):
-                written = _Written(compiled, self._readers, tables)
-            self._written = written
-            self.arrivals.table, self.arrivals.filled = written.table, written.indexes
-            self._space = 0
-        if space != self._space:
-            self.arrivals.table[:, SPACE] = space
-            self._space = space  # Only now: there may have been no memory for that.
-        return written
-
-    def has(self, alias: str) -> bool:
-        """Whether a window is one of the block."""
-        return any(reader.alias == alias for _, reader in self._readers)
-
-    def is_arranged(self, alias: str) -> bool:
-        """Whether the new rows of a window are not simply all of their slot, as they lie."""
-        assert self._written is not None
-        return bool(self._written.rows[alias][IS_ARRANGED])
-
-
 class WholePush:
     """Pushes batches of the sources of a query."""
 
@@ -280,9 +67,9 @@ class WholePush:
         """``blocks`` are the windows of each block of the query; no two have the same alias."""
         self._intake = intake
         leaves = {alias: leaf for block in blocks for alias, leaf in block.items()}
-        self._direct: dict[str, _Slot] = {}
-        self._prepared: dict[str, list[_Slot]] = {}
-        slots: list[_Slot] = []
+        self._direct: dict[str, Slot] = {}
+        self._prepared: dict[str, list[Slot]] = {}
+        slots: list[Slot] = []
         self._by_rows = any(leaf.by_rows for leaf in leaves.values())
         moving = [leaf for leaf in leaves.values() if not leaf.stream.is_static]
         all_direct = all(
@@ -299,14 +86,14 @@ class WholePush:
             if self._by_rows and not all_direct:
                 pass
             elif ticks is not None and all(leaf.direct_keys is not None for leaf in own):
-                slot = _direct_slot(len(slots), source, own)
+                slot = direct_slot(len(slots), source, own)
             if slot is not None:
                 self._direct[name] = slot
                 slots.append(slot)
                 continue
             self._prepared[name] = []
             for leaf in own:
-                self._prepared[name].append(_prepared_slot(len(slots), source, leaf))
+                self._prepared[name].append(prepared_slot(len(slots), source, leaf))
                 slots.append(self._prepared[name][-1])
         self._slots = slots
         self._readers = [reader for slot in slots for reader in slot.readers]
@@ -316,7 +103,7 @@ class WholePush:
         if any(slot.columns > MOST_COLUMNS for slot in slots):
             self.why_never = f"a source with more than {MOST_COLUMNS} columns in use"
         width = max((slot.columns for slot in slots), default=1)
-        self._tables = _Tables(len(slots), width)
+        self._tables = SlotTables(len(slots), width)
         for slot in slots:
             slot.struct = self._tables.structs[slot.place].ctypes.data
             facts = self._tables.facts[slot.place]
@@ -330,7 +117,7 @@ class WholePush:
                 facts[TICKS], facts[IS_KNOWN], facts[CHOSEN] = 1, 1, -1
         self._take_space(0)
         self._blocks = [
-            _Block(
+            BlockArrivals(
                 [(slot, each) for slot in slots for each in slot.readers if each.alias in block],
                 self._tables.facts,
             )
@@ -339,7 +126,7 @@ class WholePush:
         # Of the push at hand:
         self._kept: list[Any] = []
         """What is kept while its addresses are used: batches, and what was made of them."""
-        self._coming: list[tuple[_Slot, int, Any]] = []
+        self._coming: list[tuple[Slot, int, Any]] = []
         """The slots that get rows, how many, and the batch or the prepared rows."""
         self._spans: list[tuple[str, int, int]] = []
         """Sources with rows on time, and their first and last event time in ticks."""
@@ -445,7 +232,7 @@ class WholePush:
         self._note_found()
         return ""
 
-    def _lay_out(self, slot: _Slot, layout: Layout) -> None:
+    def _lay_out(self, slot: Slot, layout: Layout) -> None:
         """Write down where the columns of batches like this one are."""
         slot.layout = layout
         slot.positions = {name: (position, cast) for name, position, cast in layout}
@@ -453,12 +240,12 @@ class WholePush:
             self._tables.positions[slot.place, column] = slot.positions[name][0]
             self._tables.widths[slot.place, column] = width
 
-    def _column(self, slot: _Slot, batch: pa.RecordBatch, name: str) -> pa.Array:
+    def _column(self, slot: Slot, batch: pa.RecordBatch, name: str) -> pa.Array:
         position, cast_to = slot.positions[name]
         column = batch.column(position)
         return column if cast_to is None else column.cast(cast_to)
 
-    def _encode(self, slot: _Slot, batch: pa.RecordBatch) -> None:
+    def _encode(self, slot: Slot, batch: pa.RecordBatch) -> None:
         """Encode the keys that are not what is compared."""
         for column, name, encoder, interner in slot.encoded:
             values, valid = encoder.encode(self._column(slot, batch, name), interner)
@@ -491,7 +278,7 @@ class WholePush:
                 self._coming.append((slot, len(arrival), arrival))
                 self._kept.append(arrival)
 
-    def _put_prepared(self, slot: _Slot, arrival: Arrival) -> None:
+    def _put_prepared(self, slot: Slot, arrival: Arrival) -> None:
         tables, (reader,) = self._tables, slot.readers
         tables.put(slot.place, 0, arrival.births, None)
         column, nulls = 1, 0
@@ -630,7 +417,7 @@ class WholePush:
                 self._note_kept(written)
         return found
 
-    def _note_kept(self, written: _Written) -> None:
+    def _note_kept(self, written: WrittenArrivals) -> None:
         """Find out which rows are taken in by windows that keep something else than numbers."""
         for slot, count, _ in self._coming:
             for reader in slot.readers:
@@ -767,48 +554,3 @@ class WholePush:
         self.seen, self.late, self.without_time = {}, {}, {}
         if len(self._space) > _SPARE_NUMBERS:
             self._take_space(0)
-
-
-def _direct_slot(place: int, source: Source, leaves: Sequence[LeafWindow]) -> _Slot | None:
-    """A slot for the columns of ``source`` as they lie in its batches."""
-    assert source.event_time is not None
-    native: dict[str, int] = {source.event_time: 0}
-    widths = {source.event_time: 8}
-    for leaf in leaves:
-        for name, encoder, _ in leaf.direct_keys or ():
-            if encoder is None:
-                native.setdefault(name, len(native))
-                widths[name] = 8
-        for name, ring in leaf.payload.in_rings.items():
-            native.setdefault(name, len(native))
-            widths[name] = ring.dtype.itemsize
-    columns = len(native)
-    encoded: list[tuple[int, str, Any, Any]] = []
-    readers = []
-    for leaf in leaves:
-        keys = []
-        for name, encoder, interner in leaf.direct_keys or ():
-            if encoder is None:
-                keys.append(native[name])
-            else:
-                encoded.append((columns, name, encoder, interner))
-                keys.append(columns)
-                columns += 1
-        payload = {name: native[name] for name in leaf.payload.in_rings}
-        readers.append(_Reader(leaf, keys, payload, [ALL_KEYS] if leaf.by_rows else ()))
-    slot = _Slot(place, source, readers, columns)
-    slot.encoded = encoded
-    slot.native = [(name, widths[name]) for name in native]
-    return slot
-
-
-def _prepared_slot(place: int, source: Source, leaf: LeafWindow) -> _Slot:
-    """A slot for the rows of ``leaf``: births, keys, what lies in rings."""
-    keys = range(1, 1 + leaf.key_count)
-    payload = {name: 1 + leaf.key_count + n for n, name in enumerate(leaf.payload.in_rings)}
-    columns = 1 + len(keys) + len(payload)
-    more = range(columns, columns + leaf.by_rows + (leaf.lifespan.partition is not None))
-    reader = _Reader(leaf, keys, payload, more)
-    slot = _Slot(place, source, [reader], columns + len(more))
-    slot.is_prepared = True
-    return slot

@@ -15,7 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.compiled.compiled_push import Arrivals, CompiledPush, Run
+from penstock.engine.compiled.arrivals import Arrivals
+from penstock.engine.compiled.compiled_push import CompiledPush, Run
 from penstock.engine.completion.missing import Missing
 from penstock.engine.feedback.edge import Edge, in_order, may_wait_for
 from penstock.engine.feedback.feedback import Feedback, Message

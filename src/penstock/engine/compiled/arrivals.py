@@ -1,0 +1,34 @@
+"""What has come for windows and is in none yet: where it lies, and where it goes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.compiled.plain_answer import PlainAnswer
+from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.rows import Rows
+from penstock.kernels.lifespan import BEGINNING
+
+_NEVER = int(BEGINNING)
+
+
+class Arrivals:
+    """What has come for windows, where it lies, and where it goes
+    (:mod:`penstock.kernels.whole_push`)."""
+
+    def __init__(self, table: NDArray[np.int64], facts: NDArray[np.int64]) -> None:
+        self.table = table
+        self.facts = facts
+        self.hashes = np.empty(0, np.int64)
+        """Working space for as many numbers as a window gets rows."""
+        self.before = _NEVER
+        """What died before then can be let go of."""
+        self.since = _NEVER
+        """What died before then can be hidden."""
+        self.filled: list[tuple[HashIndex, Rows]] = []
+        """The indexes that get the new rows."""
+        self.asks_age = False
+        """Whether somebody asks how old the rows in the results are."""
+        self.answer: PlainAnswer | None = None
+        """What is made of the results, if that is simple."""

@@ -1,0 +1,155 @@
+"""What is found about the columns of slots, and where their rows go: tables that kernels read.
+
+:class:`SlotTables` has a row for each slot, :class:`WrittenArrivals` one for each window, anew
+whenever its rings or indexes have moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.compiled.arrivals import Arrivals
+from penstock.engine.compiled.compiled_push import CompiledPush
+from penstock.engine.push.slot import Reader, Slot
+from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.rows import Rows
+from penstock.kernels import arrow_struct
+from penstock.kernels.arrow_struct import FACTS, IN_BYTES, PLACES
+from penstock.kernels.whole_push import ARRIVAL, IS_ARRANGED, SPACE
+
+Int64s = NDArray[np.int64]
+
+
+class SlotTables:
+    """The tables of :mod:`penstock.kernels.arrow_struct`, with a row for each of ``slots``."""
+
+    def __init__(self, slots: int, columns: int) -> None:
+        self.structs = np.zeros((slots, arrow_struct.WORDS), np.int64)
+        self.positions = np.full((slots, columns), -1, np.int64)
+        self.widths = np.ones((slots, columns), np.int64)
+        self.facts = np.zeros((slots, FACTS), np.int64)
+        self.found, self.valid, self.offsets = np.zeros((3, slots, columns), np.int64)
+        self._room = 0
+        self._places: Int64s = np.empty(0, np.int64)
+
+    def addresses(self, slot: int) -> tuple[int, int, int]:
+        """Where what is found about the columns of ``slot`` lies."""
+        parts = (self.found[slot], self.valid[slot], self.offsets[slot])
+        return parts[0].ctypes.data, parts[1].ctypes.data, parts[2].ctypes.data
+
+    def make_room(self, rows: int) -> None:
+        """Room for the order of ``rows`` of any slot."""
+        if rows > self._room:
+            room, slots = 2 * rows, len(self.facts)
+            places = np.empty((slots, 2 * room), np.int64)
+            addresses = places.ctypes.data + np.arange(slots) * 16 * room
+            self.facts[:, PLACES] = addresses
+            self._room, self._places = room, places
+
+    def look(self) -> int:
+        """Look at the batches of all slots."""
+        answer: int = arrow_struct.look_at_all(
+            self.structs,
+            self.positions,
+            self.widths,
+            self.facts,
+            self.found,
+            self.valid,
+            self.offsets,
+        )
+        return answer
+
+    def put(self, slot: int, column: int, values: Int64s, valid: Any) -> None:
+        """Column ``column`` of ``slot`` lies in an array, and so does its validity, in bytes."""
+        self.found[slot, column] = values.__array_interface__["data"][0]
+        if valid is None or valid.all():
+            self.valid[slot, column] = 0
+        else:
+            self.valid[slot, column] = valid.__array_interface__["data"][0]
+            self.offsets[slot, column] = IN_BYTES
+
+
+class WrittenArrivals:
+    """Where the rows of slots go, to each of ``readers``, in pushes by ``compiled``."""
+
+    def __init__(
+        self,
+        compiled: CompiledPush,
+        readers: Sequence[tuple[Slot, Reader]],
+        tables: SlotTables,
+    ) -> None:
+        self._compiled = compiled
+        self._known = [reader.leaf.became_whole for _, reader in readers]
+        """How often an index of each window had been completed by now."""
+        self.table = np.zeros((len(readers), ARRIVAL), np.int64)
+        self.rows = {reader.alias: self.table[n] for n, (_, reader) in enumerate(readers)}
+        self.indexes: list[tuple[HashIndex, Rows]] = []
+        self._held: list[Int64s] = []
+        """What the table has the addresses of."""
+        for place, (slot, reader) in enumerate(readers):
+            code = reader.append.code
+            indexes = reader.append.filled
+            numbers = np.array([compiled.number_of(index) for index in indexes], np.int64)
+            picks = reader.picks()
+            copied = np.empty_like(picks)
+            self._held += (code, numbers, picks, copied)
+            self.indexes += [(index, reader.leaf.rows) for index in indexes]
+            self.table[place] = (
+                *(reader.append.address, len(code)),
+                *(compiled.ring_of(reader.alias), compiled.lap_of(reader.alias), slot.place),
+                *tables.addresses(slot.place),
+                *(picks.ctypes.data, reader.key_count, copied.ctypes.data, numbers.ctypes.data),
+                *(0, 0, reader.chosen_column, 0),
+            )
+
+    def is_for(self, compiled: CompiledPush, filled: list[int]) -> bool:
+        """Whether nothing has changed for pushes by ``compiled``."""
+        return compiled is self._compiled and filled == self._known
+
+
+class BlockArrivals:
+    """The windows of one block of the query, and where their new rows go."""
+
+    def __init__(self, readers: list[tuple[Slot, Reader]], facts: Int64s) -> None:
+        self._readers = readers
+        self._written: WrittenArrivals | None = None
+        self._expected: WrittenArrivals | None = None
+        """For the tree that is going to take over, if one is."""
+        self._space = 0
+        """Where working space is, as the table has it."""
+        self.arrivals = Arrivals(np.zeros((0, ARRIVAL), np.int64), facts)
+
+    def expect(self, compiled: CompiledPush, tables: SlotTables) -> None:
+        """``compiled`` is going to take over: write down now where the rows go then."""
+        self._expected = WrittenArrivals(compiled, self._readers, tables)
+
+    def written_for(
+        self, compiled: CompiledPush, tables: SlotTables, space: int
+    ) -> WrittenArrivals:
+        """Where the rows go in a push by ``compiled``; ``space`` is the address of room to work."""
+        filled = [reader.leaf.became_whole for _, reader in self._readers]
+        written = self._written
+        if written is None or not written.is_for(compiled, filled):
+            written, self._expected = self._expected, None
+            if written is None or not written.is_for(compiled, filled):
+                written = WrittenArrivals(compiled, self._readers, tables)
+            self._written = written
+            self.arrivals.table, self.arrivals.filled = written.table, written.indexes
+            self._space = 0
+        if space != self._space:
+            self.arrivals.table[:, SPACE] = space
+            self._space = space  # Only now: there may have been no memory for that.
+        return written
+
+    def has(self, alias: str) -> bool:
+        """Whether a window is one of the block."""
+        return any(reader.alias == alias for _, reader in self._readers)
+
+    def is_arranged(self, alias: str) -> bool:
+        """Whether the new rows of a window are not simply all of their slot, as they lie."""
+        assert self._written is not None
+        return bool(self._written.rows[alias][IS_ARRANGED])
