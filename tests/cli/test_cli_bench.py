@@ -18,6 +18,7 @@ from penstock.cli.bench.engine_bench import Configuration, EngineBench, Settings
 from penstock.cli.bench.engine_run import run_engine
 from penstock.cli.bench.feedback_gain import feedback_gains
 from penstock.cli.bench.measure import carry_out
+from penstock.cli.bench.overload_bench import SHARES, kept_at_the_door, overload_bench
 from penstock.cli.bench.workloads import WORKLOADS, Workload
 
 SMALL = {
@@ -214,3 +215,14 @@ def test_quick_is_shorter() -> None:
     assert len(quick.batches) < len(full.batches)
     assert all(q.rows <= f.rows for q, f in zip(quick.workloads, full.workloads, strict=True))
     assert quick.rounds == 1
+
+
+def test_shedding_beside_the_door() -> None:
+    found = overload_bench("((A B) C)", rows=60, pushes=3)
+    assert list(found["shed"]) == list(SHARES)
+    assert found["results"] > 100
+    for seconds, results in (*found["shed"].values(), *found["door"].values()):
+        assert seconds > 0
+        assert 0 <= results <= 1
+    line = {"door": {0.5: (0.5, 0.25)}}
+    assert kept_at_the_door(line, 0.75) == pytest.approx(0.625)

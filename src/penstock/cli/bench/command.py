@@ -68,6 +68,19 @@ def add_parser(commands: Any) -> None:
     paths.add_argument("--feedback", metavar="F,…", help="off, jit or both (default: both)")
     paths.add_argument("--json", metavar="FILE", help="write all figures to FILE")
     paths.set_defaults(run=run_paths_bench)
+    overload = names.add_parser(
+        "overload",
+        help="what shedding keeps for the CPU that it takes, against dropping rows",
+        description="A chain of three streams with a part of its probes (overload=shed) beside the "
+        "same with all of them, and beside one whose rows are dropped at random: CPU time and "
+        "results against those of all probes, in the same run.",
+        epilog="example: penstock bench overload --rows 5000",
+    )
+    overload.add_argument(
+        "--rows", type=int, default=5_000, metavar="N", help="of a stream in a push (default: 5000)"
+    )
+    overload.add_argument("--json", metavar="FILE", help="write all figures to FILE")
+    overload.set_defaults(run=run_overload_bench)
     recovery = names.add_parser(
         "recovery",
         help="how soon a lost cell gives results again, with a snapshot and without",
@@ -109,6 +122,7 @@ def run_list(options: argparse.Namespace) -> int:
     console.print(table)
     console.print("\n[bold]penstock bench spark[/] — W1 on Spark, against Spark's own joins")
     console.print("[bold]penstock bench paths[/] — what NULLs, strings, limits, … cost a push")
+    console.print("[bold]penstock bench overload[/] — what shedding keeps, and what it costs")
     console.print("[bold]penstock bench recovery[/] — how soon a lost cell gives results again")
     console.print("[bold]penstock bench peers[/] — the same joins on other engines")
     console.print("\npenstock bench engine --help shows the options.")
@@ -141,6 +155,21 @@ def run_paths_bench(options: argparse.Namespace) -> int:
     if set(batches) - set(BATCHES) or set(feedbacks) - {"off", "jit"}:
         raise OptionError("--batch takes some of 10000, 100 and 1, --feedback some of off and jit")
     found = paths_bench(batches, options.rounds, feedbacks, _names(options.only))
+    show(found)
+    if options.json:
+        Path(options.json).write_text(json.dumps(found, indent=1))
+    return 0
+
+
+def run_overload_bench(options: argparse.Namespace) -> int:
+    import json
+    from pathlib import Path
+
+    from penstock.cli.bench.overload_bench import PLANS, overload_bench, show
+
+    if options.rows < 1:
+        raise OptionError("--rows takes 1 or more")
+    found = {name: overload_bench(plan, options.rows) for name, plan in PLANS.items()}
     show(found)
     if options.json:
         Path(options.json).write_text(json.dumps(found, indent=1))

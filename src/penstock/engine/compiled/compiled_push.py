@@ -114,6 +114,8 @@ class CompiledPush:
         """Whether a predicate is tested on columns, of the new rows as well."""
         self._sources = np.zeros(self._width, np.int64)
         self._results = np.empty((self._width, 0), np.int64)
+        self._expected = 0
+        """Results for which there is to be room, if there is none."""
         self._unasked = np.zeros((0, 3), np.int64)
         self._met = np.zeros(guarding.SCRATCH, np.uint8)
         self._wakers = [(guard.place + guarding.WOKEN, guard.waiting) for guard in guards]
@@ -217,7 +219,8 @@ class CompiledPush:
         ):
             stratum = None
             if each[ration.OFFERED]:
-                probed, found = np.split(each[ration.PROBED :].astype(np.float64), 2)
+                groups = each[ration.PROBED :].astype(np.float64)
+                probed, found = groups[: ration.GROUPS], groups[ration.GROUPS :]
                 stratum = Stratum.of_groups(int(each[ration.OFFERED]), probed, found)
             olds = [self._now.item(self._tree.ring_number(e.input.rows), rings.OLD) for e in edges]
             yield Rationed(operator, edges, place, olds, each, shares, stratum)
@@ -265,6 +268,8 @@ class CompiledPush:
             each.get_ready()
         if len(self._met) < guarding.SCRATCH + count:
             self._met = np.zeros(guarding.SCRATCH + 2 * count, np.uint8)
+        if self._expected and not self._results.shape[1]:
+            self._results = np.empty((self._width, self._expected), np.int64)
         began = stopwatch.clock()
         try:
             lacking = self._call(arrivals, True)
@@ -434,7 +439,7 @@ class CompiledPush:
             return 0
         count: int = self._progress.item(guarding.RESULTS)
         if count >= _COPIED:
-            self._results = np.empty((self._width, 0), np.int64)
+            self._give_results_away(count)
         return count
 
     def oldest(self) -> list[int]:
@@ -453,11 +458,17 @@ class CompiledPush:
         if found.shape[1] == 0:
             return None
         if found.shape[1] >= _COPIED:
-            self._results = np.empty((self._width, 0), np.int64)
+            self._give_results_away(found.shape[1])
         elif lasting:
             found = found.copy()
         ids = dict(zip(self._streams, found, strict=False))
         return Composites(ids, found[-2], found[-1], table=found)
+
+    def _give_results_away(self, count: int) -> None:
+        """The table with ``count`` results is somebody else's now. The next push begins with room
+        for as many, since without it what it has found by then would be looked for once more."""
+        self._results = np.empty((self._width, 0), np.int64)
+        self._expected = count + (count >> 3)
 
     def _news(self) -> Composites | None:
         """The new rows of the one window, those that may be in results."""
