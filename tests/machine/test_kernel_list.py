@@ -18,7 +18,7 @@ import json
 from penstock.machine import compile_ahead
 
 def main():
-    few = [each for each in compile_ahead.kernel_list() if each.seconds < 0.3][:3]
+    few = compile_ahead.kernel_list()[:3]  # Processes know them by their places in the list.
     compile_ahead.kernel_list = lambda: few
     told = []
     counts = [compile_ahead.compile_ahead(progress=lambda *each: told.append(each)) for _ in "ab"]

@@ -66,6 +66,7 @@ TWINS = {
     "probe": "kernels/test_kernels.py",
     "probe_order": "engine/join/test_compiled_order.py",
     "push": "engine/compiled/test_compiled_push.py",
+    "ration": "kernels/test_ration.py",
     "ring": "kernels/test_kernels.py",
     "rings": "engine/compiled/test_kinds.py",
     "stable_hash": "values/test_interner.py",
