@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 import penstock
-from penstock.engine.overload.overload import Overload
 
 PLANS = {"tree": "((A B) C)", "mjoin": "(A B C)"}
 SHARES = (0.8, 0.6, 0.4, 0.2)
@@ -73,7 +72,7 @@ def overload_bench(plan: str, rows: int = 5_000, pushes: int = 40) -> dict[str, 
         return penstock.Engine(query, plan=plan, feedback="off", adapt="off", **options)
 
     def shedding() -> penstock.Engine:
-        return engine(overload=Overload("shed", probes=1e15))
+        return engine(overload={"policy": "shed", "probes": 1e15})
 
     exact = _Run(engine())
     counting = _Run(shedding(), probes=1.0)
