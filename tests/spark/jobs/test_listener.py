@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -87,3 +89,23 @@ def test_queries_are_told_apart_and_the_end_comes_last() -> None:
     listener.onQueryTerminated(SimpleNamespace(runId="mine"))  # type: ignore[arg-type]
     assert listener.told("mine", 0.0) == [mine, mine, None]
     assert listener.told("mine", 0.0) == []
+
+
+def test_what_comes_late_after_the_end_is_waited_for() -> None:
+    """Spark tells of batches in a thread of its own, which may be behind the end of the query."""
+    listener = ProgressListener()
+
+    def tell() -> None:
+        for _ in range(3):
+            time.sleep(0.05)
+            listener.onQueryProgress(SimpleNamespace(progress=progress()))  # type: ignore[arg-type]
+        time.sleep(0.05)
+        listener.onQueryTerminated(SimpleNamespace(runId="r"))  # type: ignore[arg-type]
+
+    thread = threading.Thread(target=tell)
+    thread.start()
+    found = listener.last_words("r", 60.0)
+    thread.join()
+    assert len(found) == 4
+    assert found[-1] is None
+    assert listener.last_words("r", 0.01) == []

@@ -194,7 +194,7 @@ class JobRun:
         try:
             finished = None in told or not (told or query.isActive)
             if finished and None not in told:
-                told += self._listener.told(run, _LAST_WORDS)
+                told += self._listener.last_words(run, _LAST_WORDS)
             events = self._batches(told)
             if finished:
                 events.append(self._end(query))

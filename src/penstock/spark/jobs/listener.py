@@ -8,6 +8,7 @@ query comes through the same queue, behind its last batch.
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -63,6 +64,18 @@ class ProgressListener(StreamingQueryListener):
                     found.append(progress)
         except queue.Empty:
             return found
+
+    def last_words(self, run: str, wait: float) -> list[Told]:
+        """All that comes for ``run``, which has ended, until it is said so, for up to ``wait``
+        seconds: on a busy machine its last batches come one by one."""
+        found: list[Told] = []
+        until = time.monotonic() + wait
+        while None not in found:
+            more = self.told(run, max(0.0, until - time.monotonic()))
+            if not more:
+                break
+            found += more
+        return found
 
 
 def batch_event(progress: StreamingQueryProgress, sources: Sequence[str]) -> Batch | None:
