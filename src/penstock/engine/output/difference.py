@@ -28,6 +28,7 @@ from penstock.engine.state.clock import Clock
 from penstock.engine.state.composite_state import renumber
 from penstock.engine.state.composites import Composites, SavedRows, concatenate, none_of
 from penstock.engine.state.hash_factor import SEED
+from penstock.engine.state.leaf_window import date
 from penstock.engine.state.probing import probe_all
 from penstock.engine.state.rows import BIRTH, DEATH, Rows
 from penstock.engine.tree.join_tree import JoinTree
@@ -156,7 +157,11 @@ class Difference:
         return self._held.save(saved).append_column("decided", pa.array(self._decided))
 
     def load(
-        self, table: pa.Table, counts: Mapping[str, int], removing: Sequence[Composites]
+        self,
+        table: pa.Table,
+        counts: Mapping[str, int],
+        removing: Sequence[Composites],
+        clock: Clock,
     ) -> None:
         """Take in, after a restart, what :meth:`save` wrote and the living results to subtract."""
         what = "what is held"
@@ -164,8 +169,21 @@ class Difference:
         held = Composites.load(table.drop_columns(["decided"]), self._streams, counts, what)
         if not held.dated:
             raise CheckpointError("the checkpoint is damaged: what is held has no lifespans")
+        if not self._are_alive(held, clock):
+            raise CheckpointError("the checkpoint is damaged: what is held is not alive")
         self._held, self._decided = held, booleans(table, "decided")
         self._store(removing)
+
+    def _are_alive(self, held: Composites, clock: Clock) -> bool:
+        """Whether results that were held at ``clock`` live as long as their rows, and still do:
+        else windows would let go of rows that are read later."""
+        dated = date(held.ids, self._tree.leaves)
+        if self._by_rows:  # Deaths are known when they come.
+            return bool((dated.births == held.births).all() and (held.deaths >= clock.now).all())
+        own = np.array_equal(dated.births, held.births) and np.array_equal(
+            dated.deaths, held.deaths
+        )
+        return own and bool((held.deaths >= clock.watermark).all())
 
     @property
     def nbytes(self) -> int:

@@ -242,7 +242,7 @@ class DifferenceOutput:
         table: pa.Table | None,
         counts: Mapping[str, int],
     ) -> None:
-        self._difference.load(table, counts, results[1:])
+        self._difference.load(table, counts, results[1:], clock)
 
     def commit(self) -> None:
         self._difference.commit()
