@@ -5,9 +5,9 @@ The unit is a row at an input of a join, a *direction* in the words of
 order, as what is made on the way is stored nowhere. All deltas have been stored before, so a row
 that does not probe is still found by others.
 
-Where rows have the same chance and nothing is owed, a compiled push draws by itself who probes
-(:mod:`penstock.kernels.ration`). Else a tree that is rationed asks this object to run a join
-(:meth:`Rationing.run`), which hands the operator a part of each delta only.
+Where rows have the same chance, a compiled push draws by itself who probes
+(:mod:`penstock.kernels.ration`). Where they have ranks, and when debts are paid, the tree asks this
+object to run a join (:meth:`Rationing.run`), which hands the operator a part of each delta only.
 
 ``shed`` drops the probes of the other rows. ``defer`` notes them
 (:mod:`penstock.engine.rationing.debt`) and makes them up in passes of their own (:meth:`pay`): rows
