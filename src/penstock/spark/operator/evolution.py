@@ -225,6 +225,7 @@ def _laid_out(operator: _Operator) -> list[OldCell]:
 
 
 def _state(spark: SparkSession, checkpoint: str, operator: int) -> DataFrame:
+    _ = spark.streams  # With it comes the coordinator of state stores, which 4.2 looks for.
     reader = spark.read.format("statestore").option("stateVarName", VARIABLE)
     frame = reader.option("operatorId", operator).load(checkpoint)
     return frame.select(
