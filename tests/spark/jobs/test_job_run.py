@@ -321,6 +321,7 @@ def test_runs_that_end_and_flush_leave_nothing(spark: SparkSession, tmp_path: Pa
         assert case.results() == expected
     assert expected.total() > 20
     batches = [each for each in case.log() if isinstance(each, Batch)]
+    assert [sum(each.rows.values()) for each in batches] == [80, 0, 80, 0]
     late = [sum(each.late.values()) for each in batches]
     filtered = [sum(each.filtered.values()) for each in batches]
     # What the second run brings is as old as the first, nearly all of it; rows with a NULL for a

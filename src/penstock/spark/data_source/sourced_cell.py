@@ -147,7 +147,7 @@ class SourcedCell:
             silent=engine.silent(),
             operators=operator_batches(str(engine.running_plan), counted, after),
             decisions=tuple(e.to_json() for e in (*refused, *engine.drain_events())),
-            read=reading.note.rows,
+            read={name: reading.note.rows.get(name, 0) for name in self._lane.moving},
             filtered=self._filtered(reading, then, now, dropped),
             event_clock=in_milliseconds(settings.query, engine.watermark),
             newest=newest_times(settings.query, engine.newest),
