@@ -43,7 +43,6 @@ from penstock.plan.stream_set import StreamSet
 
 if TYPE_CHECKING:
     from penstock.engine.feedback.edge import Edge
-    from penstock.engine.join.join_operator import JoinOperator
 
 Int64s = NDArray[np.int64]
 
@@ -65,19 +64,13 @@ _NOTHING = Arrivals(
 
 
 class CompiledPush:
-    """Pushes through ``edges``, in the order of their visit, and then the join ``top``."""
+    """Pushes through the inputs of ``tree``, in the order of their visit, and its last join."""
 
-    def __init__(
-        self,
-        windows: Mapping[str, LeafWindow],
-        edges: Sequence[Edge],
-        top: JoinOperator | None,
-        inputs: Sequence[Edge],
-        counts: list[int],
-    ) -> None:
+    def __init__(self, tree: WrittenTree, counts: list[int]) -> None:
         """``counts`` is the tally of the whole tree. There is no reason :meth:`why_not`. Without
         a join, the new rows of the one window are the results."""
-        self._tree = tree = WrittenTree(windows, edges, top, inputs)
+        self._tree = tree
+        edges, windows = tree.edges, tree.windows
         self._counts = counts
         self._rings, self._indexes = tree.rings, tree.indexes
         guards = tree.guards

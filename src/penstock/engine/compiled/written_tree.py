@@ -43,7 +43,7 @@ class WrittenTree:
         top: JoinOperator | None,
         inputs: Sequence[Edge],
     ) -> None:
-        self._edges = edges
+        self.edges = edges
         self._guarded = {id(edge): edge.open_guards for edge in edges if edge.is_guarded}
         """The guards of inputs that have any."""
         self.guards = [guard for each in self._guarded.values() for guard in each]
@@ -98,7 +98,7 @@ class WrittenTree:
 
     def lap_of(self, alias: str) -> int:
         """The lap in which a window gets its new rows."""
-        return len(self._edges) + 1 + list(self.windows).index(alias)
+        return len(self.edges) + 1 + list(self.windows).index(alias)
 
     def number_of(self, index: HashIndex) -> int:
         """The number of an index of a window or state."""
@@ -124,7 +124,7 @@ class WrittenTree:
         # Places count from the end of the head of the table, which is as long as there are items.
         head = 2 + len(self._guarded) + len(self.joins)
         last = [] if self.top is None else [None]
-        for lap, edge in enumerate([*self._edges, *last]):
+        for lap, edge in enumerate([*self.edges, *last]):
             guards = 0
             if edge is not None and id(edge) in self._guarded:
                 guards = self._write_guards(code, head, edge, lap)

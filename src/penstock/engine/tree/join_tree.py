@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.compiled.arrivals import Arrivals
 from penstock.engine.compiled.compiled_push import CompiledPush, Run
+from penstock.engine.compiled.written_tree import WrittenTree
 from penstock.engine.completion.missing import Missing
 from penstock.engine.feedback.edge import Edge, in_order, may_wait_for
 from penstock.engine.feedback.feedback import Feedback, Message
@@ -629,9 +630,8 @@ class JoinTree:
         if self._compiled is None and not CompiledPush.why_not(self.edges):
             if self.missing:
                 self.get_ready_to_complete()
-            self._compiled = CompiledPush(
-                self.leaves, self.edges, self._top, self._inputs, self._counts
-            )
+            tree = WrittenTree(self.leaves, self.edges, self._top, self._inputs)
+            self._compiled = CompiledPush(tree, self._counts)
         compiled = self._compiled
         return compiled if compiled is not None and compiled.fits else None
 
