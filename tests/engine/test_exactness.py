@@ -31,7 +31,7 @@ from penstock.engine.migration.change_of_plan import STRATEGIES
 from penstock.engine.state import arrival, spare_memory
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.rows import Rows
-from penstock.engine.tree import join_tree
+from penstock.engine.tree import tree_completion
 from penstock.query.window import Unbounded
 from penstock.testing.case import Case
 from penstock.testing.compare import assert_same_rows
@@ -169,8 +169,8 @@ def complete_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     was another state's."""
     for name, value in (("_FEWEST_OPEN_ROWS", 1), ("_SAMPLE_ROWS", 2), ("LEAN", 1e9)):
         monkeypatch.setattr(missing, name, value)
-    monkeypatch.setattr(join_tree, "_ROWS_WORTH_COMPLETING", 0)
-    monkeypatch.setattr(join_tree, "_COMPLETED_PER_ROW", 0)
+    monkeypatch.setattr(tree_completion, "_ROWS_WORTH_COMPLETING", 0)
+    monkeypatch.setattr(tree_completion, "_COMPLETED_PER_ROW", 0)
     monkeypatch.setattr(asked_values, "_FEWEST", 2)
     monkeypatch.setattr(spare_memory, "_SMALL", 1)
 

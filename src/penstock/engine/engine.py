@@ -545,7 +545,7 @@ class Engine:
     @property
     def messages(self) -> list[Message]:
         """What consumers told producers, if ``feedback`` is a Feedback with ``record=True``."""
-        return [message for tree in self._join.trees for message in tree.messages]
+        return [message for tree in self._join.trees for message in tree.guarding.messages]
 
     def checkpoint(self) -> bytes:
         """The leaf windows and the clock, enough to go on from here after a restart."""

@@ -124,13 +124,13 @@ def test_guards_and_those_who_wait_survive_a_change_of_route() -> None:
     run = Run("cacq", feedback=Feedback(adaptive=False))
     run.push(30, x=4, y=300)
     (tree,) = run.engine.trees
-    guards = tree.guards
+    guards = tree.guarding.guards
     asleep = run.engine.metrics()["feedback"]["asleep"]
     assert asleep > 0
     routes = run.engine.plan
     run.engine.trees[0].reroute(read("(A B C | A:B,C B:A,C C:A,B)").root)  # type: ignore[arg-type]
     assert routes != read("(A B C | A:B,C B:A,C C:A,B)")
-    assert run.engine.trees[0].guards is guards
+    assert run.engine.trees[0].guarding.guards is guards
     assert run.engine.metrics()["feedback"]["asleep"] == asleep
     for _ in range(5):
         run.push(30, x=4, y=100)

@@ -14,7 +14,7 @@ from penstock.engine.feedback.feedback import Feedback
 from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.probing import exists
 from penstock.engine.state.rows import Rows
-from penstock.engine.tree import join_tree
+from penstock.engine.tree import tree_guards
 from penstock.kernels import demand
 from penstock.testing.compare import assert_same_rows
 from penstock.testing.generators import generate
@@ -154,7 +154,7 @@ def test_both_sides_asleep_would_lose_results(monkeypatch: pytest.MonkeyPatch) -
         del waiting, opposite, order
         return True
 
-    monkeypatch.setattr(join_tree, "may_wait_for", both_ways)
+    monkeypatch.setattr(tree_guards, "may_wait_for", both_ways)
     without = [clique_answers(seed) for seed in range(16)]
     assert any(made < expected for made, expected in without)
 

@@ -57,7 +57,7 @@ def test_a_new_state_grows_in_the_memory_of_the_old_one(monkeypatch: pytest.Monk
     assert block is not None
     engine.migrate("((A C) B)")
     tree = engine.trees[0]
-    assert [len(each) for each in tree.spare.blocks] == [len(block)]
+    assert [len(each) for each in tree.completion.spare.blocks] == [len(block)]
     assert tree.nbytes > len(block)
     (new,) = tree.states
     other = penstock.Engine(QUERY, plan="((A C) B)", feedback="off")
@@ -71,11 +71,11 @@ def test_a_new_state_grows_in_the_memory_of_the_old_one(monkeypatch: pytest.Monk
         grown = new.rows.block
         shared |= grown is not None and np.shares_memory(grown, block)
     assert shared
-    assert tree.spare.nbytes == 0
+    assert tree.completion.spare.nbytes == 0
 
 
 def test_nothing_is_spared_if_nothing_is_missing() -> None:
     engine = penstock.Engine(QUERY, plan="((A B) C)", feedback="off")
     engine.push(batch(0, 1_500, 20))
     engine.migrate("(A B C)")
-    assert engine.trees[0].spare.nbytes == 0
+    assert engine.trees[0].completion.spare.nbytes == 0

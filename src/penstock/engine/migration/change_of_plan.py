@@ -32,7 +32,7 @@ def just_in_time(old: JoinTree, root: Node, new: JoinTree | None = None) -> Join
         if new is not None:
             new.dispose()
         new = old.successor(root, complete)
-    new.get_ready_to_complete()
+    new.completion.get_ready()
     new.inherit(old)
     old.dispose()
     return new

@@ -82,7 +82,7 @@ class Elders:
         tracks = [*self.tracks, newest]
         found = []
         for track, later in zip(tracks, [*tracks[1:], None], strict=True):
-            track.see_windows()
+            track.hidden.see_windows()
             track.look_at_slice(*self._slice)
             made = track.process(deltas)
             found.append(made if later is None else self._without(made, later.since))

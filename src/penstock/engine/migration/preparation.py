@@ -89,7 +89,7 @@ class Preparation:
         self._matches = self._count_matches()
         if self._roots is not None:
             for tree in self._trees:
-                tree.expect_change()
+                tree.completion.expect_change()
         for each, keys in self._needs:
             each.begin_index(keys)
 

@@ -399,7 +399,7 @@ class WholePush:
             if compiled is None:
                 for each, instant in zip(trees, since, strict=True):
                     if instant > START:
-                        each.hide_before(instant)
+                        each.hidden.hide_before(instant)
                 self.why_not = tree.why_not_in_one_call
                 return []
             found.append(compiled)

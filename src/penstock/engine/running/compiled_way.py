@@ -108,7 +108,7 @@ def push_compiled(
             join.set_aside.keep(dropped.dropped)
     if whole.has_let_go:
         for tree in trees:
-            tree.note_expired(passed)
+            tree.hidden.note_expired(passed)
         whole.drop_passed()
         join.expiry.note_swept()
     join.conclude(clock, newest, whole.first, whole.rows)

@@ -105,7 +105,7 @@ class Expiry:
                     self._behind.append(state.rows.let_follow)
                     self.let_follow()
             if not owing:
-                tree.note_expired(before)
+                tree.hidden.note_expired(before)
             windows.sweep_values()
         leaves = [leaf for tree in join.trees for leaf in tree.leaves.values()]
         self._patience = sum(len(leaf.rows) for leaf in leaves) >> _SHARE_BITS

@@ -303,7 +303,7 @@ class RunningJoin:
             old.dispose()
         self.trees = self._first_trees(plan)
         for tree in self.trees:
-            tree.see_windows()
+            tree.hidden.see_windows()
         if self.overload is not None:
             self.overload.attach(self.trees[0])
         self.output = output_for(self.query, self.trees)

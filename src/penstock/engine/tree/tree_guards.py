@@ -1,0 +1,121 @@
+"""The guards of a tree: which edges have them, and when they come and go.
+
+An input of a join may be guarded by every input that comes before it, or before the one it is in,
+at the same join or at one above (:mod:`penstock.engine.feedback.edge` has the argument). Guards
+that are always on come when all inputs are complete: an input that lacks rows since a change of
+plan cannot say that a row has no partner. Others come and go with what they save
+(:mod:`penstock.engine.feedback.feedback_policy`). Both happens between pushes.
+"""
+
+from __future__ import annotations
+
+from penstock.engine.feedback.edge import Edge, in_order, may_wait_for
+from penstock.engine.feedback.feedback import Feedback, Message
+from penstock.engine.feedback.feedback_policy import FeedbackPolicy
+from penstock.engine.feedback.guard import Guard
+from penstock.engine.tree.operator_tree import OperatorTree
+from penstock.plan.plan import Node
+
+
+class TreeGuards:
+    """The guards on the edges of ``tree``."""
+
+    def __init__(self, tree: OperatorTree, feedback: Feedback | None) -> None:
+        self._tree = tree
+        self.feedback = feedback
+        self.messages: list[Message] = []
+        """What guards have said, if that is recorded."""
+        self.guards: list[Guard] = []
+        """All guards, on or off."""
+        self._policy: FeedbackPolicy | None = None
+
+    @property
+    def are_always_on(self) -> bool:
+        """Whether there are guards whenever there may be."""
+        return self.feedback is not None and not self.feedback.adaptive
+
+    def make(self, inputs: list[Edge]) -> None:
+        """Guard all edges, from the ``inputs`` of the last join down; no guard is on yet."""
+        if self.feedback is not None:
+            self._guard_inputs(self._tree.root, inputs, [], self.feedback)
+
+    def _guard_inputs(
+        self, node: Node, inputs: list[Edge], above: list[tuple[Node, Edge]], feedback: Feedback
+    ) -> None:
+        """Guard the ``inputs`` of the join ``node``.
+
+        ``above`` are the inputs of joins above for which they may wait, each with its join. In an
+        mjoin an input may wait for another input of the same join as well: what is found of it
+        along a probe order need not be looked up further when a stream to come has no partner.
+        Static relations wait for nobody: who finds no partner in them can be dropped for good.
+        """
+        order = in_order(inputs, self._tree.wiring)
+        for edge in inputs:
+            siblings = [(node, o) for o in order if o is not edge and may_wait_for(edge, o, order)]
+            if not edge.is_static:
+                self._guard(edge, above + (siblings if len(inputs) > 2 else []), feedback)
+            self._guard_inputs(edge.node, edge.children, siblings + above, feedback)
+
+    def _guard(self, edge: Edge, opposites: list[tuple[Node, Edge]], feedback: Feedback) -> None:
+        for consumer, opposite in opposites:
+            keys = self._tree.wiring.between(edge.streams, opposite.streams).keys
+            level = len({mine.stream for mine, _ in keys})
+            if feedback.level is not None and level > feedback.level:
+                continue
+            guard = Guard(
+                edge.source,
+                opposite,
+                consumer.streams,
+                keys,
+                self._tree.leaves,
+                feedback.detection,
+                self._tree.counts,
+                self.messages if feedback.record else None,
+            )
+            edge.guards.append(guard)
+
+    def begin(self) -> None:
+        """Pushes come from now on."""
+        self.guards = [guard for edge in self._tree.edges for guard in edge.guards]
+        if self.feedback is not None and self.feedback.adaptive and self.guards:
+            self._policy = FeedbackPolicy(self._tree.leaves)
+            for edge, consumer, position in self._tree.inputs():
+                for guard in edge.guards:
+                    self._policy.watch(edge, guard, consumer, position)
+
+    def turn_all_on(self) -> None:
+        """Let all guards test what comes from now on."""
+        for edge in self._tree.edges:
+            for guard in edge.guards:
+                edge.turn_on(guard)
+
+    def undo(self) -> None:
+        """The push has failed."""
+        for edge in self._tree.guarded:
+            edge.undo()
+
+    def commit(self, let_in: int, owing: bool, complete: bool) -> bool:
+        """The push is done; whether guards or inputs have come or gone with it.
+
+        ``let_in`` are the rows that came into inputs. While probes are ``owing``, inputs stay as
+        they are: these know them by their rows. Guards come only where inputs are ``complete``.
+        """
+        if not self.guards:
+            return False
+        changed = False
+        for edge in self._tree.guarded:
+            changed |= edge.commit()
+            if owing:
+                edge.stay()
+            else:
+                changed |= edge.settle()
+        if self._policy is not None and complete and not owing:
+            changed |= self._policy.review(let_in)
+        return changed
+
+    def dispose(self) -> None:
+        """Another tree takes over."""
+        for guard in self.guards:
+            guard.dispose()
+        self.guards = []
+        self._policy = None
