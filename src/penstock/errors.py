@@ -61,6 +61,10 @@ class TooManyResults(PenstockError):  # noqa: N818 - the name states what happen
     """A push would make more combinations than there is memory for; it has changed nothing."""
 
 
+class NotEnoughMemory(TooManyResults, MemoryError):  # noqa: N818 - the same
+    """The system refused memory that a push asked for; the push has changed nothing."""
+
+
 class CheckpointError(PenstockError):
     """A checkpoint that is damaged, or that belongs to another query."""
 

@@ -279,6 +279,7 @@ def test_what_a_shell_shows_of_an_engine_and_a_query() -> None:
     assert repr(running) == "<Engine (A B) over A, B: 1 rows taken in>"
     assert not [name for name in dir(running) if name.startswith("_")]
     assert {"push", "explain", "metrics", "migrate", "plan"} <= set(dir(running))
+    assert not {"take_over_accounts", "trees", "note_host"} & set(dir(running))
     shown = repr(running.query)
     assert shown.startswith("<JoinGraph SELECT A.id AS a, B.id AS b, A.name AS name FROM A [RANGE")
     assert "\n" not in shown

@@ -150,6 +150,9 @@ class Placement:
         grid = " x ".join(str(d.share) for d in self.dimensions) or "1"
         parts = [grid, *(str(g.cells) for g in self.hot)]
         shape = "" if parts == [str(self.cells)] else f" in a grid of {' + '.join(parts)}"
+        counts = set(self.replicas.values())
+        if not self.hot and len(self.dimensions) == 1 and counts == {1}:
+            return f"{self.cells} cells, by {self.dimensions[0]}: each row goes to one of them"
         lines = [f"{self.cells} cells{shape}"]
         lines += [f"  {d.share} by {d}" for d in self.dimensions]
         for each in self.hot:
@@ -157,10 +160,10 @@ class Placement:
             names = " = ".join(str(e) for e in self.hot_class.values())
             lines.append(f"  {each.cells} for {names} = {each.value}: {shares}")
         sent = (
-            f"{alias} to {'one' if count == 1 else f'{count} cells'}"
+            f"of {alias} to {'one' if count == 1 else f'{count} cells'}"
             for alias, count in self.replicas.items()
         )
-        return "\n".join([*lines, f"  each tuple of {', '.join(sent)}"])
+        return "\n".join([*lines, f"  each row {', '.join(sent)}"])
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain values."""

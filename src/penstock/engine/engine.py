@@ -39,7 +39,7 @@ from penstock.engine.state.clock import START
 from penstock.engine.state.held_signals import HELD, uninterrupted
 from penstock.engine.state.working_memory import WORKING
 from penstock.engine.tree.join_tree import JoinTree
-from penstock.errors import InputError, OptionError, TooManyResults
+from penstock.errors import InputError, NotEnoughMemory, OptionError, TooManyResults
 from penstock.kernels.compilation import announce_compilation
 from penstock.plan.plan import Plan
 from penstock.query.join_graph import JoinGraph
@@ -48,6 +48,21 @@ if TYPE_CHECKING:
     from penstock.planning.statistics import Statistics
 
 _NOTHING_SEEN: Mapping[str, int] = {}
+
+_FOR_HOSTS = frozenset(
+    {
+        "change_plan",
+        "note_host",
+        "overload_accounts",
+        "owes",
+        "repeat_decisions",
+        "running_plan",
+        "sweep",
+        "take_over_accounts",
+        "trees",
+    }
+)
+"""Names that hosts such as Spark's cells need, and nobody who writes a query."""
 
 
 class Engine:
@@ -176,8 +191,8 @@ class Engine:
         return f"<Engine {self.plan} over {sources}: {self.rows:,} rows taken in>"
 
     def __dir__(self) -> list[str]:
-        """Public names: completion in a shell offers what is meant to be used."""
-        return [name for name in super().__dir__() if not name.startswith("_")]
+        """Names for users: completion in a shell offers what is meant to be used."""
+        return [n for n in super().__dir__() if not n.startswith("_") and n not in _FOR_HOSTS]
 
     @property
     def newest(self) -> dict[str, int]:
@@ -220,6 +235,11 @@ class Engine:
             return self._push_known(conforming(batches, self._join.intake.sources), arrived, *rest)
         except TooManyResults as problem:
             raise TooManyResults(f"{problem}; {frequent_key(self.query, batches)}") from None
+        except MemoryError as problem:
+            raise NotEnoughMemory(
+                f"there is not enough memory for this push ({problem or 'a request was refused'}); "
+                f"{frequent_key(self.query, batches)}"
+            ) from None
         finally:
             if held:
                 HELD.open()

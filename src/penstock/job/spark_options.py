@@ -46,4 +46,16 @@ OPTIONS = {kind: tuple(words.split()) for kind, words in _WORDS.items()}
 
 FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro", "xml")
 READABLE = (*FILE_FORMATS, "rate", "rate-micro-batch", "socket", "kafka", "delta", "iceberg")
-WRITABLE = ("parquet", "json", "csv", "orc", "text", "avro", "kafka", "console", "noop", "delta")
+WRITABLE = (
+    "parquet",
+    "json",
+    "csv",
+    "orc",
+    "text",
+    "avro",
+    "kafka",
+    "console",
+    "noop",
+    "delta",
+    "jdbc",
+)

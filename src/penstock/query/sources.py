@@ -42,7 +42,9 @@ class Sources:
                 raise OptionError(f"a name in schemas is {name!r}; expected a string")
             if not isinstance(schema, pa.Schema):
                 raise OptionError(
-                    f"the schema of {name} is {_kind(schema)}; expected a pyarrow.Schema"
+                    f"the schema of {name} is {_kind(schema)}; expected a pyarrow.Schema, or data "
+                    "that has one: a pyarrow Table, a pandas or polars DataFrame, a list of dicts "
+                    "with a row"
                 )
             twice = sorted({c for c in schema.names if schema.names.count(c) > 1})
             if twice:

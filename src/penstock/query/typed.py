@@ -96,13 +96,20 @@ def compare(symbol: ComparisonOperator, left: Expression, right: Expression) -> 
         # in the order of the text, whichever side is a constant
         types_apart = f"{shown(left)} and {shown(right)} cannot be compared"
         reason = mismatch.message.partition("cannot be compared")[2]
-        raise TypeMismatch(types_apart + reason, mismatch.hint) from None
+        raise TypeMismatch(types_apart + reason, mismatch.hint or _field(left)) from None
     left, right = convert(left, kind), convert(right, kind)
     if isinstance(left, Constant) and isinstance(right, Constant):
         return constant.compared(symbol, left, right)
     if is_null_constant(left) or is_null_constant(right):
         return UNKNOWN
     return Comparison(pa.bool_(), symbol, left, right)
+
+
+def _field(expression: Expression) -> str | None:
+    """The hint to look inside of a struct, if ``expression`` is one."""
+    if not pa.types.is_struct(expression.type) or not expression.type.num_fields:
+        return None
+    return f"compare its fields, such as {expression}.{expression.type.field(0).name}"
 
 
 def arithmetic(symbol: ArithmeticOperator, left: Expression, right: Expression) -> Expression:

@@ -65,3 +65,22 @@ def test_the_share_of_a_push(monkeypatch: pytest.MonkeyPatch) -> None:
     assert WORKING.most == max(LEAST, memory_of_machine() // 2)
     WORKING.begin(1)
     assert WORKING.most == LEAST
+
+
+def test_memory_that_the_system_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not every request is foreseen: what numpy or Arrow say is told as our own error."""
+    engine = penstock.Engine(penstock.parse(QUERIES["plain"], dict.fromkeys("AB", SCHEMA)))
+    engine.push({"A": batch(2)})
+
+    def refuse(*_: object) -> None:
+        raise MemoryError("Unable to allocate 5.20 GiB")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WORKING, "begin", refuse)
+        told = (
+            r"not enough memory for this push \(Unable to allocate 5.20 GiB\); in the join A\.x = "
+        )
+        with pytest.raises(TooManyResults, match=told) as refused:
+            engine.push({"B": batch(3)})
+    assert isinstance(refused.value, MemoryError)
+    assert engine.push({"B": batch(3)}).num_rows == 6

@@ -85,17 +85,24 @@ def test_nothing_is_lost(given: Any, execution: Any) -> None:
 
 def test_polars() -> None:
     polars = pytest.importorskip("polars")
-    engine = penstock.Engine(query())
-    engine.push({"A": polars.DataFrame(ROWS, schema_overrides={"price": polars.Decimal(10, 2)})})
-    assert len(engine.push({"B": ROWS})) == 2
+    frame = polars.DataFrame(ROWS, schema_overrides={"price": polars.Decimal(10, 2)})
+    for graph in (query(), penstock.parse(TEXT, {"A": frame, "B": SCHEMA})):
+        engine = penstock.Engine(graph)
+        engine.push({"A": frame})
+        answer = engine.push({"B": ROWS})
+        assert sorted(answer.to_pylist(), key=lambda r: r["id"]) == ANSWER
+        assert len(polars.from_arrow(answer)) == len(ANSWER)
+    with pytest.raises(InputError, match="is of type LazyFrame; collect"):
+        engine.push({"A": frame.lazy()})
 
 
 @pytest.mark.parametrize(
     ("column", "values", "says"),
     [
-        ("id", pa.array([1.5]), "not every value can be had in it"),
-        ("id", pa.array(["1"]), "of type string; the query was given int64"),
-        ("price", pa.array([Decimal("1.005")]), "not every value can be had in it"),
+        ("id", pa.array([1.5]), r"it with that loss: table\['id'\].cast\('int64', safe=False\)"),
+        ("id", pa.array(["1"]), r"given int64; convert it first: table\['id'\].cast\('int64'\)"),
+        ("price", pa.array([Decimal("1.005")]), r"cast\(pyarrow.decimal128\(10, 2\), safe=Fal"),
+        ("price", pa.array([[1]]), r"given decimal128\(10, 2\)$"),
         ("price", pa.array([1.5]), "of type double; the query was given decimal128"),
         ("ts", pa.array([1], pa.timestamp("us")), "not every value can be had in it"),
         ("ts", pa.array([1], pa.timestamp("ms", "UTC")), "the batch has a time zone"),
@@ -116,14 +123,47 @@ def test_a_value_of_a_dict_that_does_not_fit() -> None:
     engine = penstock.Engine(query())
     with pytest.raises(InputError, match="'id' of A is no int64"):
         engine.push({"A": [{"id": "one", "price": None, "name": "", "ts": MOMENT}]})
+    with pytest.raises(InputError, match=r"is no timestamp.*event_time_format"):
+        engine.push({"A": [{"id": 1, "price": None, "name": "", "ts": "2026-01-01"}]})
     with pytest.raises(InputError, match="has no column 'id'"):
         engine.push({"A": [{"price": None, "name": "", "ts": MOMENT}]})
     assert engine.push({"A": []}).num_rows == 0
+
+
+def test_a_dict_of_columns() -> None:
+    engine = penstock.Engine(query())
+    columns = {key: [row[key] for row in ROWS] for key in ROWS[0]}
+    engine.push({"A": columns})
+    assert sorted(engine.push({"B": ROWS}).to_pylist(), key=lambda r: r["id"]) == ANSWER
+    for one in (ROWS[0], columns | {"id": [1]}, columns | {"name": "abc"}):
+        with pytest.raises(InputError, match="is a dict, and its values are no lists of one len"):
+            engine.push({"A": one})
+
+
+@pytest.mark.parametrize(
+    ("batches", "says"),
+    [
+        (as_frame(), "push takes a dict of stream name to batch, such as {'A': batch}; found Data"),
+        ({"A": [(1, 2)]}, "is a list with a value of type tuple; give a pyarrow Table"),
+        ({"A": [ROWS[0], None]}, "is a list with a value of type NoneType"),
+        ({"A": 3}, "is of type int; give"),
+    ],
+)
+def test_what_is_no_batch_is_refused(batches: Any, says: str) -> None:
+    engine = penstock.Engine(query())
+    for _ in range(2):  # Before and after batches have been converted.
+        with pytest.raises(InputError, match=says):
+            engine.push(batches)
+        engine.push({"A": ROWS})
 
 
 def test_schemas_from_data() -> None:
     graph = penstock.parse(TEXT, {"A": ROWS, "B": as_frame()})
     assert [s.schema.field("name").type for s in graph.streams] == [pa.string(), pa.string()]
     assert penstock.parse(TEXT, {"A": SCHEMA, "B": nearly()}).streams[1].schema == nearly().schema
+    with pytest.raises(
+        OptionError, match=r"the schema of B is of type list; .* list of dicts with"
+    ):
+        penstock.parse(TEXT, {"A": SCHEMA, "B": []})
     with pytest.raises(OptionError, match="'name' of B has no value that tells its type"):
         penstock.parse(TEXT, {"A": SCHEMA, "B": [{"id": 1, "price": 1, "name": None, "ts": 0}]})

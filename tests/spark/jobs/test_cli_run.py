@@ -123,8 +123,7 @@ def test_explain(spark: SparkSession, tmp_path: Path) -> None:
     assert "  A  [RANGE 20 SECONDS]  parquet  event time ts, watermark 300 s" in lines
     assert "  A.x = B.x  A – B" in lines
     assert "  a  int64" in lines
-    assert "  2 cells" in lines
-    assert "    each tuple of A to one, B to one, C to one" in lines
+    assert "  2 cells, by A.x = B.x = C.x: each row goes to one of them" in lines
     assert lines[1].startswith("lane source: Penstock reads the sources itself, since")
     assert lines[-1] == "    each cell reads all of A, B, C: 2 times what there is"
     (tmp_path / "A" / "x=k").mkdir()

@@ -40,6 +40,8 @@ KINDS = dict.fromkeys("ABC", "parquet")
         ("query =", 'overload = "panic"\nquery =', "overload='panic' does not exist"),
         ("[sink]", '[sources.D]\nformat = "rate"\n[sink]', "sources.D: the query does not read "),
         ("[sink]", '[sources.D]\nformat = "parquet"\npath = "A"\n[sink]', "sources.D: the query "),
+        ('[sink]\nformat = "parquet"', '[sink]\nformat = "rate"', 'sink: format: found "rate", wh'),
+        ('[sink]\nformat = "parquet"', '[sink]\nformat = "jdbc"', "sink: options: found no url, e"),
         ("[sink]", '[sink]\npartition_by = ["y"]', 'sink: partition_by: found "y", expected one '),
         ("[sink]", '[sink]\nencode = "json"\nkey = "y"', 'sink: key: found "y", expected one of '),
     ],
@@ -64,10 +66,20 @@ def test_a_mistake_names_the_file_and_the_key(
     ("old", "new", "message"),
     [
         ('sink]\nformat = "', 'sink]\nformat = "my.own.', 'format: found "my.own.parquet", which '),
+        (
+            'sink]\nformat = "parquet',
+            'sink]\nformat = "rate',
+            'format: found "rate", which Spark re',
+        ),
+        (
+            'sink]\nformat = "parquet',
+            'sink]\nformat = "jdbc',
+            "options: found no url, expected one",
+        ),
         ("[sink]", '[sink]\npartition_by = ["y"]', 'partition_by: found "y", expected one '),
         ("[sink]", '[sink]\nencode = "json"\nkey = "y"', 'key: found "y", expected one of '),
     ],
-    ids=["format", "partition_by", "key"],
+    ids=["format", "read alone", "jdbc", "partition_by", "key"],
 )
 def test_explain_finds_what_is_wrong_with_the_sink(
     spark: SparkSession, tmp_path: Path, old: str, new: str, message: str

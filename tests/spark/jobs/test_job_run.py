@@ -96,7 +96,8 @@ def test_schemas_are_inferred_and_static_relations_read(
     assert found == sum(keys[0].count(x) * keys[1].count(x) * keys[2].count(x) for x in values)
 
 
-def test_event_times_that_are_texts(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lane", LANES)
+def test_event_times_that_are_texts(lane: str, spark: SparkSession, tmp_path: Path) -> None:
     """Two ways to write them; what is no time is counted with its source."""
     texts = {
         "A": ["2026-03-01T12:00:00Z", "soon"],
@@ -108,8 +109,9 @@ def test_event_times_that_are_texts(spark: SparkSession, tmp_path: Path) -> None
         (tmp_path / name / "rows.json").write_text("\n".join(lines))
     formats = {"A": "iso", "B": "dd.MM.yyyy HH:mm:ss"}
     (tmp_path / "job.toml").write_text(
-        """
+        f"""
         query = "SELECT A.id FROM A [RANGE 1 MINUTE], B [RANGE 1 MINUTE] WHERE A.id = B.id"
+        lane = "{lane}"
         checkpoint = "state"
         trigger = "available-now"
         event_time = "at"
@@ -201,6 +203,20 @@ def test_a_partitioned_json_sink_and_hot_values(
     )
     assert (tmp_path / "results" / "x=k").is_dir()
     assert sorted(map(tuple, found.collect())) == sorted(case.expected().elements())
+
+
+def test_a_table_of_a_database(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark has no stream into JDBC, so batches are appended, over a restart too."""
+    url = f"jdbc:derby:{tmp_path / 'database'};create=true"
+    table = f'format = "jdbc"\noptions.url = "{url}"\noptions.dbtable = "answer"'
+    case = JobCase(tmp_path, spark).write(dict.fromkeys("ABC", "parquet"), sink=table)
+    for number, name in enumerate("ABCA"):
+        if number == 3:
+            case.run()
+        case.deliver(name, "parquet", 1 + number)
+    assert isinstance(case.run()[-1], Stop)
+    rows = spark.read.format("jdbc").options(url=url, dbtable="answer").load()
+    assert Counter(map(tuple, rows.select("a", "b", "c", "x").collect())) == case.expected()
 
 
 @pytest.mark.parametrize("lane", LANES)

@@ -116,9 +116,7 @@ def test_one_common_key_is_plain_hash_partitioning() -> None:
     placement = place(query, 7)
     assert placement.cells == 7
     assert set(placement.replicas.values()) == {1}
-    assert placement.describe() == (
-        "7 cells\n  7 by A.x = B.x = C.y\n  each tuple of A to one, B to one, C to one"
-    )
+    assert placement.describe() == ("7 cells, by A.x = B.x = C.y: each row goes to one of them")
 
 
 def test_a_chain_is_a_grid_that_depends_on_the_rates() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.push.intake import Batch, Source, as_batch
+from penstock.engine.push.intake import Batch, Source, as_batch, no_dict
 from penstock.engine.push.text_times import times_of
 from penstock.errors import InputError
 from penstock.query.time_format import time_format_of
@@ -41,6 +41,8 @@ _LARGEST_SCALE = 76
 
 def conforming(batches: Mapping[str, Any], sources: Mapping[str, Source]) -> dict[str, Any]:
     """``batches`` as tables of the declared types; those of unknown names stay as they are."""
+    if not isinstance(batches, Mapping):
+        raise no_dict(batches, sources)
     return {
         name: _conforming(sources[name], batch) if name in sources else batch
         for name, batch in batches.items()
@@ -50,6 +52,8 @@ def conforming(batches: Mapping[str, Any], sources: Mapping[str, Source]) -> dic
 def _conforming(source: Source, batch: Any) -> Batch:
     if isinstance(batch, Sequence) and all(isinstance(row, Mapping) for row in batch):
         return _from_rows(source, batch)
+    if isinstance(batch, Mapping):
+        return _from_rows(source, _rows_of(source.name, batch))
     table = as_batch(source.name, batch)
     for name in source.columns:
         position = table.schema.get_field_index(name)
@@ -65,6 +69,20 @@ def _conforming(source: Source, batch: Any) -> Batch:
     return table
 
 
+def _rows_of(name: str, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a dict of columns, which are lists or arrays of one length."""
+    try:
+        lists = [list(column) for column in columns.values() if not isinstance(column, str | bytes)]
+        if len(lists) == len(columns):
+            return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+    except (TypeError, ValueError):
+        pass
+    raise InputError(
+        f"the batch of {name} is a dict, and its values are no lists of one length; give a list of "
+        "dicts, or a dict of columns"
+    )
+
+
 def _from_rows(source: Source, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows that are dicts; a key that a row lacks is NULL in it."""
     keys = dict.fromkeys(key for row in rows for key in row)
@@ -74,9 +92,10 @@ def _from_rows(source: Source, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
             continue
         kind = source.schema.field(name).type
         values = [row.get(name) for row in rows]
+        text_found = any(isinstance(value, str) for value in values)
         text = time_format_of(source.schema.field(name))
         try:
-            if text is not None and any(isinstance(value, str) for value in values):
+            if text is not None and text_found:
                 columns[name] = times_of(pa.array(values, pa.string()), text, kind)
             else:
                 columns[name] = pa.array(values, kind)
@@ -84,6 +103,7 @@ def _from_rows(source: Source, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
             line = str(problem).partition("\n")[0]
             raise InputError(
                 f"a value of column {name!r} of {source.name} is no {kind}: {line}"
+                + _hint(source, name, pa.string() if text_found else pa.null(), kind)
             ) from None
     return pa.table(columns)
 
@@ -100,8 +120,8 @@ def _converted(source: Source, name: str, column: Any, wanted: pa.DataType) -> A
             line = str(problem).partition("\n")[0]
             raise InputError(
                 f"column {name!r} of {source.name} is of type {found}; the query was given "
-                f"{wanted}, and not every value can be had in it: {line}; convert it first, with "
-                f"the loss that you want, or declare {name!r} as {found}"
+                f"{wanted}, and not every value can be had in it: {line}; declare {name!r} as "
+                f"{found}, or convert it with that loss: {_cast(name, wanted)[:-1]}, safe=False)"
             ) from None
     raise InputError(
         f"column {name!r} of {source.name} is of type {found}; the query was given {wanted}"
@@ -129,4 +149,15 @@ def _hint(source: Source, name: str, found: pa.DataType, wanted: pa.DataType) ->
         if family(found) is Family.STRING:
             or_else = ", or give penstock.parse an event_time_format" * (name == source.event_time)
             return f"; parse it first, for example with pyarrow.compute.strptime{or_else}"
-    return ""
+    try:
+        pa.nulls(0, found).cast(wanted)
+    except pa.ArrowException:
+        return ""
+    return f"; convert it first: {_cast(name, wanted)}"
+
+
+def _cast(name: str, wanted: pa.DataType) -> str:
+    """The cast of the column ``name`` of a table, to be written by the caller."""
+    text = str(wanted)
+    known = repr(text) if "(" not in text else f"pyarrow.{text}"
+    return f"table[{name!r}].cast({known})"

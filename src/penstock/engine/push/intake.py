@@ -115,9 +115,7 @@ class Intake:
         and ``statics_open`` tells whether static relations may still be loaded.
         """
         if not isinstance(batches, Mapping):
-            raise InputError(
-                f"push takes a dict of stream name to batch, not {type(batches).__name__}"
-            )
+            raise no_dict(batches, self.sources)
         taken = Batches({}, {}, {}, {}, {}, 0)
         found: dict[str, tuple[Source, Batch]] = {}
         for name, batch in batches.items():
@@ -398,6 +396,15 @@ def _names(source: Source, batch: Batch) -> list[str]:
         raise InputError(f"a name of a column of {source.name} is not UTF-8") from None
 
 
+def no_dict(batches: Any, sources: Iterable[str]) -> InputError:
+    """The error for ``batches`` that are not given by source."""
+    example = next(iter(sources), "A")
+    return InputError(
+        f"push takes a dict of stream name to batch, such as {{{example!r}: batch}}; found "
+        f"{type(batches).__name__}"
+    )
+
+
 def as_batch(name: str, batch: Any) -> Batch:
     """``batch`` of the stream ``name`` as a pyarrow Table or RecordBatch."""
     if isinstance(batch, pa.Table | pa.RecordBatch):
@@ -410,9 +417,18 @@ def as_batch(name: str, batch: Any) -> Batch:
         except (pa.ArrowException, TypeError, ValueError) as problem:
             raise InputError(f"the batch of {name} is not a table: {problem}") from None
     raise UnlikeDeclaredError(
-        f"the batch of {name} is of type {type(batch).__name__}; give a pyarrow Table or "
-        "RecordBatch, a pandas or polars DataFrame, or a list of dicts"
+        f"the batch of {name} is {_in_words(batch)}; give a pyarrow Table or RecordBatch, a pandas "
+        "or polars DataFrame, a list of dicts, or a dict of columns"
     )
+
+
+def _in_words(batch: Any) -> str:
+    """What ``batch`` is, where it is nothing that can be taken."""
+    if isinstance(batch, list | tuple) and batch:
+        other = next((row for row in batch if not isinstance(row, Mapping)), batch[0])
+        return f"a {type(batch).__name__} with a value of type {type(other).__name__}"
+    lazy = "; collect() it" if hasattr(batch, "collect") else ""
+    return f"of type {type(batch).__name__}{lazy}"
 
 
 def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:

@@ -64,6 +64,8 @@ def _source_options(source: Source) -> dict[str, str]:
         options["static"] = "true"
     if source.event_time is not None:
         options["eventTime"] = source.event_time
+    if source.event_time_format is not None:
+        options["eventTimeFormat"] = source.event_time_format
     if source.watermark is not None:
         options["watermark"] = f"{source.watermark} MILLISECONDS"
     if source.rate is not None:

@@ -34,6 +34,7 @@ from penstock.spark.cells.trigger_budget import with_budget
 from penstock.spark.data_source.job_options import with_job
 from penstock.spark.data_source.lane import Lane
 from penstock.spark.data_source.source_options import FOR_ALL, REFUSED, Given, source_of
+from penstock.spark.data_source.text_time_source import TextTimeSource
 from penstock.spark.rows.ahead import MOST_AHEAD
 from penstock.spark.rows.watermarks import warn_without_watermark
 
@@ -91,6 +92,15 @@ def lane_of(options: Mapping[str, str], blame: Blame | None = None) -> Lane:
             made[name] = source_of(each, "checkpointlocation" in given)
     with blame("query"):
         event_times = {n: _event_time(sources[n], source.schema) for n, source in made.items()}
+    for name, each in sources.items():
+        pattern, column = each.own.get("eventtimeformat"), event_times[name]
+        if pattern is None:
+            continue
+        with blame(f"sources.{name}"):
+            if column is None:
+                raise OptionError(f'event_time_format: found "{pattern}", and no event time')
+            made[name] = TextTimeSource(made[name], column, pattern)
+    with blame("query"):
         query = parse(text, {n: source.schema for n, source in made.items()}, event_times)
     with blame(""):
         return _placed(query, sources, made, given)

@@ -36,6 +36,7 @@ FOR_ALL = (
     "format",
 )
 _OF_FILES = (
+    "eventTimeFormat",
     "path",
     "schema",
     "pathGlobFilter",
@@ -55,7 +56,7 @@ OF_KAFKA = (
     "avroSchema",
 )
 OF_RATES = ("rowsPerSecond", "maxOffsetsPerTrigger")
-_OF_STREAMS = ("eventTime", "watermark", "maxAhead", "format", "rate")
+_OF_STREAMS = ("eventTime", "eventTimeFormat", "watermark", "maxAhead", "format", "rate")
 REFUSED = {
     "latestfirst": "rows must be taken in the order in which they came: the newest first would "
     "make all others late",

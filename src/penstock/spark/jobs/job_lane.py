@@ -4,8 +4,9 @@ Reading them itself (``lane = "source"``) is cheaper in every way, but not every
 so: Kafka topics, and files of the formats that :mod:`penstock.sources` has, as they are. A job that
 names no lane takes it where nothing else would be different. Spark reads
 
-- texts whose values it reads by rules of its own: CSV files, Avro, JSON with types that are rare in
-  it or without a schema, and JSON in a session whose zone is not UTC, as times may lack theirs;
+- texts whose values it reads by rules of its own: CSV files, Avro, event times with a format, JSON
+  with types that are rare in it or without a schema, and JSON in a session whose zone is not UTC,
+  as times may lack theirs;
 - files that are elsewhere, since credentials may be known to Spark alone;
 - Kafka where its client for Python is not installed, or does not know an option;
 - everything on a server of Spark Connect, which may see other files;
@@ -32,6 +33,7 @@ from penstock.sources.file_format import FORMATS
 from penstock.sources.kafka_client import native_options
 from penstock.spark.data_source.job_options import job_options
 from penstock.spark.data_source.source_options import OF_KAFKA, OF_RATES
+from penstock.spark.data_source.text_time_source import arrow_format
 from penstock.spark.jobs.side_sinks import DROPPED
 
 SOURCE: Literal["source"] = "source"
@@ -142,8 +144,9 @@ def _obstacle(job: Job) -> str | None:
             return f"{name} has the format {source.format}"
         if source.refresh is not None:
             return f"{name} is refreshed, which is done in the other lane"
-        if source.event_time_format is not None:
-            return f"{name} has event times that are texts, which Spark reads"
+        pattern = source.event_time_format
+        if pattern is not None and arrow_format(pattern) is None:
+            return f'{name} has event times that are texts like "{pattern}", which only Spark reads'
         is_kafka = source.format == _KAFKA
         if source.static and source.format not in FORMATS:
             return f"{name} is static and of the format {source.format}"
@@ -171,7 +174,10 @@ def _difference(job: Job, setting: Setting) -> str | None:
         elif source.path is None or local_path(source.path) is None:
             return f"{name} is not on this machine"
         elif source.format not in (*_BINARY, _JSON):
-            return f"{name} has the format {source.format}, whose values Spark reads by own rules"
+            kind = source.format
+            return f"{name} has the format {kind}, whose values Spark reads by rules of its own"
+        if source.event_time_format is not None:
+            return f"{name} has event times that are texts, which Spark reads by rules of its own"
         if _JSON in (source.format, source.decode):
             problem = _unlike_in_json(source.schema, setting)
             if problem is not None:

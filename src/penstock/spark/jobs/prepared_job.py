@@ -138,7 +138,7 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
     if cells == "auto":
         cells = int(str(spark.conf.get(PARTITIONS)))
     options = with_trigger_budget(options, job, placement.cells, lambda: parallelism(spark))
-    warned += _what_waits(job, query)
+    warned += _what_waits(job, query, lane)
     return PreparedJob(
         job, query, frames, placement, plan, cells, options, lane, spark, tuple(warned)
     )
@@ -158,7 +158,7 @@ def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> Prepared
         made = lane_of(options, lambda place: blamed_on(f"{file}: {place}" if place else file))
     with blamed_on(file):
         plan = str(Engine(made.query, plan=job.plan, **engine_options(job)).plan)
-    warned += _what_waits(job, made.query)
+    warned += _what_waits(job, made.query, lane)
     return PreparedJob(
         job,
         made.query,
@@ -181,16 +181,17 @@ def _check_read(file: str, name: str, read: Collection[str]) -> None:
         raise OptionError(f"{file}: sources.{name}: the query does not read it; it reads {known}")
 
 
-def _what_waits(job: Job, query: JoinGraph) -> list[str]:
+def _what_waits(job: Job, query: JoinGraph, lane: ChosenLane) -> list[str]:
     """A word on results that a run which ends leaves for the next one."""
     if job.trigger != "available-now":
         return []
     if query.waits_for_watermark and not job.flush:
         what = "EXCEPT" if query.minus else "GROUP BY"
+        how = "flush = true" + ', with lane = "source"' * (lane.name != SOURCE)
         return [
             f"{what}: a row leaves when the watermark has passed what it tells of; what the newest "
             'rows bring is left for the next run, since trigger = "available-now" ends this one '
-            "(flush = true: it leaves at once, and older rows that come later are late)"
+            f"({how}: it leaves at once, and older rows that come later are late)"
         ]
     if query.emission == "dstream" and not query.waits_for_watermark:
         return ["DSTREAM: results that are alive when this run ends are left for the next one"]

@@ -3,7 +3,8 @@
 Results are only ever added, so the output mode is always append. Files are exactly once: Spark's
 file sink commits a batch as a whole. Kafka is at least once, as Spark's sink for it is. ``encode``
 turns rows into the two columns that Kafka takes. With ``[late]`` or ``[rejected]`` in the job, one
-query writes to all of them (:mod:`penstock.spark.jobs.side_sinks`).
+query writes to all of them (:mod:`penstock.spark.jobs.side_sinks`). Spark has no stream into JDBC
+either: each micro-batch is appended to the table as a batch, at least once.
 """
 
 from __future__ import annotations
@@ -18,8 +19,14 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from penstock.errors import InputError
 from penstock.job.job import Job, Sink
 from penstock.job.mistake import did_you_mean
+from penstock.job.spark_options import WRITABLE
 from penstock.spark.jobs.side_sinks import DROPPED, Write, batch_writer, split
 from penstock.spark.jobs.spark_mistake import SPARK_ERRORS, condition_of
+
+_JDBC = "jdbc"
+_NEEDED_BY_JDBC = {"url": "jdbc:postgresql://host/database", "dbtable": "results"}
+_READ_ALONE = ("binaryfile", "rate", "rate-micro-batch", "socket")
+"""Formats of Spark that nothing can be written to."""
 
 
 def check_sink(sink: Sink, spark: SparkSession, results: DataFrame | None) -> None:
@@ -37,17 +44,41 @@ def check_sink(sink: Sink, spark: SparkSession, results: DataFrame | None) -> No
     except SPARK_ERRORS as error:
         if condition_of(error).startswith("DATA_SOURCE_NOT_FOUND"):
             raise _no_such_format(sink) from None
+    _check_kind(sink)
+
+
+def _check_kind(sink: Sink) -> None:
+    """:class:`InputError` if nothing can be written to the format, or if it needs more options."""
+    if sink.format.lower() in _READ_ALONE:
+        raise InputError(
+            f'format: found "{sink.format}", which Spark reads and does not write; expected one '
+            "such as parquet, json, kafka or jdbc"
+        )
+    if sink.format.lower() == _JDBC:
+        given = {key.lower() for key in sink.options}
+        for key, example in _NEEDED_BY_JDBC.items():
+            if key not in given:
+                raise InputError(f'options: found no {key}, expected one such as "{example}"')
 
 
 def _no_such_format(sink: Sink) -> InputError:
-    return InputError(f'format: found "{sink.format}", which Spark does not have')
+    hint = did_you_mean(sink.format, WRITABLE) or (
+        "expected one such as parquet, json, kafka or, for databases, jdbc; is its package in "
+        "spark.jars.packages?"
+    )
+    return InputError(f'format: found "{sink.format}", which Spark does not have; {hint}')
 
 
 def start_sink(results: DataFrame, job: Job) -> StreamingQuery:
     """Begin to write ``results``."""
     sink = job.sink
+    _check_kind(sink)
     _check_columns("partition_by", sink.partition_by, results)
-    if job.late is None and job.rejected is None:
+    if job.late is None and job.rejected is None and sink.format.lower() == _JDBC:
+        _encoded(results, sink)  # Mistakes are to be found now.
+        writer = results.writeStream.foreachBatch(_batch_writer(job, "results", sink))
+        sink = Sink("foreachBatch")
+    elif job.late is None and job.rejected is None:
         rows = _encoded(results, sink)
         writer = rows.writeStream.format(sink.format).options(**sink.options)
         if sink.partition_by:
