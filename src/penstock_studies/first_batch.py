@@ -1,18 +1,20 @@
 """The first batches after a change of plan, against a normal batch.
 
-Windows are full, and the plan goes to and fro between ((A B) C) and ((A C) B). With two columns
-(A.x = B.x AND A.y = C.y) the new plan needs indexes that the old one did not have, and is prepared
-for while the old one goes on; with one (A.x = B.x AND A.x = C.x) it takes over at once. A tuple has
-one partner in each other stream, on average. What has to be told apart:
+Windows are full, and the plan goes to and fro between the two plans of a case
+(:mod:`penstock_studies.first_batch_cases`). What has to be told apart:
 
 - the call of ``migrate`` and the first push after it,
-- the pushes beside which a change is prepared: the slowest, and the one after which it is made,
+- pushes by the old plan beside which a change is prepared, if there are any,
 - the first push that the new plan works off, which completes what it asks for,
-- the slowest of those that follow: states grow.
+- the slowest of those that follow: states grow, and are completed.
 
 A normal batch is the median of those of another engine, whose plan never changes and which gets the
 same batches in turn, at the same time: what a push takes on a machine with neighbours may double
-within a minute.
+within a minute. The first result is told in normal batches as well: the time from the call of
+``migrate`` to the first push with a result, against the same pushes of the other engine.
+
+:func:`wanted_share` changes the plan every few pushes and tells in which share of them the plan
+that was asked for last is the one that ran.
 """
 
 from __future__ import annotations
@@ -21,16 +23,13 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 import penstock
+from penstock_studies.first_batch_cases import CASES, Case
 
-PLANS = ("((A B) C)", "((A C) B)")
-Columns = Literal["one", "two"]
-_SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])
 _WARMING = 20_000
 _PUSHES = 16
 """Tuples of the windows in which everything runs once before it counts, at least; and pushes that
@@ -47,24 +46,22 @@ _PATIENCE = 5_000
 class Setting:
     """What is pushed."""
 
+    case: str = "two-columns"
     rows: int = 1_000
     """Tuples of each stream in a push."""
     window: int = 1_000_000
     """Tuples of each stream."""
-    columns: Columns = "two"
-    feedback: str = "off"
     normal: int = 100
     """Pushes before the first change."""
 
     @property
-    def query(self) -> penstock.JoinGraph:
-        other = "x" if self.columns == "one" else "y"
-        sources = ", ".join(f"{name} [RANGE {self.window} MILLISECONDS]" for name in "ABC")
-        return penstock.parse(
-            f"SELECT A.id AS a, B.id AS b, C.id AS c FROM {sources} "
-            f"WHERE A.x = B.x AND A.{other} = C.{other}",
-            schemas=dict.fromkeys("ABC", _SCHEMA),
-        )
+    def of(self) -> Case:
+        return CASES[self.case]
+
+    def engine(self) -> penstock.Engine:
+        """An engine with the first of the plans."""
+        case = self.of
+        return penstock.Engine(case.query(self.window), plan=case.plans[0], **case.options)
 
     def batches(self, seed: int) -> Iterator[dict[str, pa.Table]]:
         """First those that fill the windows, then those that count; without end."""
@@ -74,13 +71,7 @@ class Setting:
             rows = self.rows if number > _FILLING else -(-self.window // _FILLING)
             times = np.arange(start, start + rows)
             start, number = start + rows, number + 1
-            yield {
-                name: pa.table(
-                    [times, times, *(chance.integers(0, self.window, rows) for _ in "xy")],
-                    schema=_SCHEMA,
-                )
-                for name in "ABC"
-            }
+            yield self.of.batch(times, self.window, chance)
 
 
 @dataclass(frozen=True)
@@ -95,16 +86,22 @@ class Change:
     prepared: int
     """Pushes after which the new plan took over."""
     preparing: float
-    """The slowest of them, the last not counted: that is ``switching``."""
-    switching: float
+    """The slowest of them."""
     new: float
     """The first push of the new plan."""
     following: float
     """The slowest of those after it."""
+    result: float
+    """Until the first result, against an engine whose plan stays."""
 
     @property
     def call_and_first(self) -> float:
         return self.call + self.first
+
+    @property
+    def worst(self) -> float:
+        """The slowest push, with the call of ``migrate`` before the first one."""
+        return max(self.call_and_first, self.preparing, self.new, self.following)
 
 
 def first_batches(
@@ -136,16 +133,19 @@ def first_batches(
 def _changes(
     setting: Setting, changes: int, seed: int, clock: Callable[[], float]
 ) -> Iterator[Change]:
-    engine, steady = (
-        penstock.Engine(setting.query, plan=PLANS[0], feedback=setting.feedback) for _ in range(2)
-    )
+    engine, steady = setting.engine(), setting.engine()
+    plans = setting.of.plans
     batches = setting.batches(seed)
     normals: list[float] = []
 
+    results: list[int] = []
+
     def timed(each: penstock.Engine, batch: dict[str, pa.Table]) -> float:
         start = clock()
-        each.push(batch)
-        return clock() - start
+        found = each.push(batch).num_rows
+        spent = clock() - start
+        results.append(found)
+        return spent
 
     def push() -> float:
         batch = next(batches)
@@ -155,8 +155,9 @@ def _changes(
     for _ in range(_FILLING + 2 + setting.normal):
         push()
     for number in range(changes):
-        plan = PLANS[(number + 1) % 2]
+        plan = plans[(number + 1) % 2]
         normals.clear()
+        results.clear()
         start = clock()
         engine.migrate(plan)
         call = clock() - start
@@ -165,14 +166,31 @@ def _changes(
             before.append(push())
         after = [push() for _ in range(_FOLLOWING)]
         normal = float(np.median(normals))
+        pushes = [*before, *after]
+        shown = next((at + 1 for at, found in enumerate(results[1::2]) if found), len(pushes))
         yield Change(
             plan,
             normal,
             call / normal,
-            [*before, *after][0] / normal,
+            pushes[0] / normal,
             len(before),
-            max(before[:-1], default=0.0) / normal,
-            before[-1] / normal if before else 0.0,
+            max(before, default=0.0) / normal,
             after[0] / normal,
             max(after[1:]) / normal,
+            (call + sum(pushes[:shown])) / sum(normals[:shown]),
         )
+
+
+def wanted_share(setting: Setting, every: int, pushes: int = 400, seed: int = 1) -> float:
+    """The share of ``pushes`` that the wanted plan worked off, if it changes ``every`` so many."""
+    engine, plans = setting.engine(), setting.of.plans
+    batches, kept = setting.batches(seed), 0
+    for _ in range(_FILLING + 2):
+        engine.push(next(batches))
+    for number in range(pushes):
+        wanted = plans[(number // every + 1) % 2]
+        if number % every == 0:
+            engine.migrate(wanted)
+        kept += str(engine.running_plan) == wanted
+        engine.push(next(batches))
+    return kept / pushes

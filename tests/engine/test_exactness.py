@@ -300,7 +300,7 @@ def test_guards_that_come_and_go(start: int, monkeypatch: pytest.MonkeyPatch) ->
 def test_migrations(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(start, start + BLOCK):
         if seed % 4 == 2:  # Most changes of plan are prepared for a while.
-            for name, rows in (("_ROWS_AT_ONCE", 0), ("_ROWS_PER_PUSH", 2), ("_ROWS_PER_ROW", 1)):
+            for name, rows in (("_ROWS_PER_PUSH", 2), ("_ROWS_PER_ROW", 1), ("_ROWS_PER_MATCH", 0)):
                 monkeypatch.setattr(preparation, name, rows)
         else:
             monkeypatch.undo()

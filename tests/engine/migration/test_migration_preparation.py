@@ -21,7 +21,6 @@ OLD, NEW = "((A B) C)", "((A C) B)"
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty rows are entered with each push."""
     for name, rows in (
-        ("_ROWS_AT_ONCE", 0),
         ("_ROWS_PER_PUSH", 40),
         ("_ROWS_PER_ROW", 0),
         ("_ROWS_PER_MATCH", 0),
@@ -83,94 +82,61 @@ def test_moving_state_waits_for_nothing() -> None:
     run.push(10)
 
 
-@pytest.mark.parametrize(("strategy", "steps"), [("jisc", 8), ("parallel-track", 2)])
-def test_small_pushes_over_long_windows_are_not_held_up(
-    strategy: str, steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also if no index is missing: what is needed and the new plan are steps of their own, and its
-    tree is built operator by operator."""
-    monkeypatch.setattr(preparation, "_ROWS_AT_ONCE", 1_000)
-    monkeypatch.setattr(preparation, "_BRIEF_INDEX_ROWS", 800)
-    monkeypatch.setattr(preparation, "_WORK_PER_PART", 10**6)
-    run = Run(feedback="off")
-    run.push(400)
-    run.push(1)
-    run.engine.migrate("(C (A B))", strategy)
-    seen = []
-    for _ in range(steps + 2):
-        seen.append(run.running)
-        run.push(1)
-    assert seen == [OLD] * steps + ["(C (A B))"] * 2
-    run.push(300)
-    run.engine.migrate(OLD)  # A push of many rows is held up by nothing.
-    assert run.running == OLD
-    run.push(1)
-
-
-@pytest.mark.parametrize(("rows", "steps"), [(10, 4), (30, 3)])
-def test_after_a_push_of_some_work_a_tree_is_built_in_one_go(
-    rows: int, steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Four steps: to rest, to see what is needed, to build, to change. What is needed is seen in
-    the call if pushes are not very small."""
-    monkeypatch.setattr(preparation, "_WORK_PER_PART", 10)
-    run = Run(feedback="off")
-    run.push(400)
-    run.push(rows)
-    run.engine.migrate("(C (A B))")
-    for _ in range(steps):
-        assert run.running == OLD
-        run.push(rows)
-    assert run.running == "(C (A B))"
-
-
-def test_a_state_that_becomes_complete_while_the_tree_is_built_is_carried_over() -> None:
+def test_a_plan_whose_indexes_are_there_runs_from_the_next_push_on() -> None:
     run = Run(feedback="off")
     run.push(200)
-    run.engine.migrate(NEW, "moving-state")
-    run.engine.migrate(OLD)  # {A, B} is missing once more.
-    while run.running == NEW:
-        run.push(10)
-    (tree,) = run.engine.trees
-    (missing,) = tree.missing
-    run.engine.migrate("(C (A B))")
-    for _ in range(4):
-        run.push(10)
-    assert run.running == OLD
-    assert tree.missing
-    tree.complete_all()
-    while run.running == OLD:
-        run.push(10)
-    (tree,) = run.engine.trees
-    assert tree.states == [missing.state]
-    assert not tree.missing
-    run.push(30)
+    for plan in ("(C (A B))", "(C (B A))", OLD):
+        run.engine.migrate(plan)
+        assert run.running == plan
+        run.push(1)
 
 
-def test_a_tree_that_is_not_wanted_any_more_lets_go_of_its_indexes() -> None:
-    run = Run(feedback="off")
-    run.push(200)
-    run.push(1)
-    before = {alias: dict(leaf._users) for alias, leaf in run.engine.trees[0].leaves.items()}
-    run.engine.migrate("(A B C)")
-    for _ in range(16):
-        run.push(1)
-        if (
-            run.engine._changes.preparation is not None
-            and run.engine._changes.preparation.successors
-        ):
-            break
-    else:
-        raise AssertionError("no tree was built")
-    run.push(1)
-    run.engine.migrate(OLD)
-    for _ in range(16):
-        run.push(1)
-    after = {
+def users(run: Run) -> dict[str, dict[Any, int]]:
+    """How many use each index of each window."""
+    return {
         alias: {keys: users for keys, users in leaf._users.items() if users}
         for alias, leaf in run.engine.trees[0].leaves.items()
     }
-    assert after == before
+
+
+def test_what_was_filled_is_not_lost_when_another_plan_is_asked_for() -> None:
+    """Two pushes of forty rows are too few for a window of four hundred, but not again and again;
+    and when all are in, every change takes effect at once."""
+    run = Run(feedback="off")
+    run.push(400)
+    seen = []
+    for number in range(40):
+        wanted = (NEW, OLD)[number // 2 % 2]
+        if number % 2 == 0:
+            run.engine.migrate(wanted)
+        seen.append(run.running == wanted)
+        run.push(2)
+    assert not seen[0]
+    assert all(seen[20:])
+
+
+def test_an_index_that_is_not_used_any_more_is_kept_for_a_window() -> None:
+    run = Run(feedback="off")
+    run.push(200)
+    before = users(run)
+    run.engine.migrate("(A B C)")
+    run.push(1)
+    run.engine.migrate(OLD)
+    run.push(1)
+    assert users(run) != before
+    for _ in range(8):
+        run.push(60)
+    assert users(run) == before
+
+
+def test_nothing_is_kept_where_memory_is_limited() -> None:
+    run = Run(feedback="off", limits=penstock.Limits(memory=10**9))
+    run.push(200)
+    before = users(run)
+    for plan in (NEW, OLD, NEW, OLD):
+        run.engine.migrate(plan)
+        run.push(20)
+    assert users(run) == before
 
 
 def test_a_window_that_becomes_empty_meanwhile() -> None:
@@ -248,14 +214,5 @@ def _pushes_until_new(run: Run) -> int:
 
 def test_a_plan_that_makes_many_matches_is_left_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     by_rows = _pushes_until_new(Run(feedback="off"))
-    monkeypatch.setattr(preparation, "_ROWS_PER_MATCH", 1)
+    monkeypatch.setattr(preparation, "_ROWS_PER_MATCH", 5)
     assert _pushes_until_new(Run(feedback="off")) < by_rows
-
-
-def test_indexes_that_no_cache_holds_are_filled_more_slowly(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(preparation, "_ROWS_PER_PUSH", 100)
-    in_cache = _pushes_until_new(Run(feedback="off"))
-    monkeypatch.setattr(preparation, "_UNCACHED_ROWS", 10)
-    assert _pushes_until_new(Run(feedback="off")) > in_cache

@@ -52,8 +52,7 @@ def test_what_was_hidden_before_a_change(seed: int, lateness: int, plans: list[s
     chance = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hidden_rows, "_ROWS_WORTH_HIDING", 1)
-        patch.setattr(preparation, "_ROWS_AT_ONCE", 0)
-        patch.setattr(preparation, "_WORK_PER_PART", 1)
+        patch.setattr(preparation, "_ROWS_PER_PUSH", 40)
         engine, other = (engine_for("(A B C D)", 100, lateness) for _ in range(2))
         clock = 0
         for plan in plans:

@@ -19,6 +19,9 @@ one is (:func:`entrance`), a window rather than a state, so that a value without
 goes no further down. If only an incomplete input has a member, that one is completed for the value
 first.
 
+Where no column is equal, comparisons and predicates on whole rows tell which old rows are asked for
+(:mod:`penstock.engine.completion.asked_ranges`).
+
 **Once.** A row of an input is *closed* when it is joined: all its combinations are made at once,
 whatever value asked for it, and none of them holds a row of another input that was closed before.
 A combination is thus made when the first of its rows is closed. It cannot be missed: an input that
@@ -51,6 +54,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.completion.asked_ranges import asked_rows, can_tell
 from penstock.engine.completion.asked_values import AskedValues
 from penstock.engine.completion.old_rows import OldRows, old_rows_of
 from penstock.engine.join.join_order import probe_order
@@ -65,7 +69,7 @@ from penstock.engine.state.leaf_window import LeafWindow, date
 from penstock.engine.state.probing import probe_keys
 from penstock.engine.state.row_bits import Bytes
 from penstock.plan.stream_set import StreamSet
-from penstock.values.wiring import KeyColumn, Wiring
+from penstock.values.wiring import KeyColumn, Linking, Wiring
 
 Int64s = NDArray[np.int64]
 Way = list[tuple[int, JoinStep]]
@@ -104,6 +108,7 @@ class Missing:
         self.above: Consumer | None = None
         """The consumer that has to know of them."""
         self._leaves = {alias: leaves[alias] for alias in state.streams}
+        self._all_leaves = leaves
         self._sources = inputs
         # From the change on, where windows ended then, and the rows of the inputs.
         self._bounds: list[Bookmark] = []
@@ -193,6 +198,27 @@ class Missing:
         if bound > rows.low:
             _, found = probe_keys(values, rows, index, bound, len(values))
             self._make(position, found)
+
+    def complete_ranges(self, linking: Linking, ids: Mapping[str, Int64s]) -> None:
+        """Make what is missing of what ``ids`` ask for by comparisons, where no columns are equal.
+
+        The input to look in is one that can tell which of its rows are asked for, a complete one
+        rather than another, and of several the one with the fewest. If none can, all is made.
+        """
+        known = frozenset(ids)
+        usable = [each for each in self._inputs if can_tell(each.input, linking, known)]
+        whole = [each for each in usable if each.input.missing is None]
+        if not usable:
+            self.complete_all()
+            return
+        found: list[tuple[OldRows, Int64s]] = []
+        for each in whole or usable[:1]:
+            if each.input.missing is not None:
+                each.input.missing.complete_ranges(linking, ids)
+            rows = asked_rows(each.all_open(), each.input, linking, ids, self._all_leaves)
+            found.append((each, rows))
+        start, rows = min(found, key=lambda each: len(each[1]))
+        self._make(self._inputs.index(start), rows)
 
     def complete_all(self) -> None:
         """Make all that is missing."""

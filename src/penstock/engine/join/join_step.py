@@ -154,7 +154,7 @@ class JoinStep:
         if self.left_keys:
             missing.complete(self._right_keys, key_values(self.left_keys[:1], ids, self._leaves))
         else:
-            missing.complete_all()
+            missing.complete_ranges(self.linking, ids)
 
     def get_ready_to_complete(self) -> None:
         """Take over the indexes that completing the target will use."""

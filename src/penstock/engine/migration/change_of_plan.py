@@ -20,18 +20,9 @@ from penstock.errors import OptionError
 from penstock.plan.plan import Join, Node
 
 
-def just_in_time(old: JoinTree, root: Node, new: JoinTree | None = None) -> JoinTree:
-    """A tree for ``root`` in the place of ``old`` that completes on demand.
-
-    ``new`` is such a tree, built beforehand, if there is one; it may be out of date.
-    """
-    complete = old.complete_states()
-    if new is not None and new.carries(complete):
-        new.begin(old)
-    else:
-        if new is not None:
-            new.dispose()
-        new = old.successor(root, complete)
+def just_in_time(old: JoinTree, root: Node) -> JoinTree:
+    """A tree for ``root`` in the place of ``old`` that completes on demand."""
+    new = old.successor(root, old.complete_states())
     new.completion.get_ready()
     new.inherit(old)
     old.dispose()

@@ -1,21 +1,20 @@
-"""Indexes that a new plan needs are filled beside the old plan, a little with every push.
+"""Indexes over long windows that a new plan needs are filled beside the old plan, in a few pushes.
 
 In the JISC paper all joins compare one attribute, so every window has the one hash table that any
 plan needs, and a new plan can start at once. Here columns differ from join to join: after
 ``((A B) C)`` with A.x = B.x and A.y = C.y, the plan ``((A C) B)`` looks up A by y, which nobody has
-done so far. Whoever asks first would have to look at the whole window, which for a million tuples
-takes as long as dozens of pushes. So a change of plan that needs such indexes is *prepared*: the
-old plan goes on, each push fills the indexes by an amount in proportion to its own work, and the
-new plan takes over when they are full. Which of the two runs makes no difference to the answer.
-Work is rows and matches: a plan that has become dear makes many matches, and it is just then that
-the change must not be long in coming.
+done so far. To enter a row takes 6 to 14 ns, so a window of a million takes as long as one push of
+30,000 rows, twenty of 3,000, or eighty of one row. So the rows that a push may enter are in
+proportion to its own work (:data:`_ROWS_PER_PUSH` and those below: two to three normal pushes). If
+that is enough, the new plan runs from the next push on; else the old plan goes on for the few
+pushes until all are in, since nobody can probe an index that lacks rows. Which of the two runs
+makes no difference to the answer. Everything else that a new plan needs is made when it takes over.
 
-Where pushes are of few rows, they take less time than it takes to work out what is needed and to
-make the operators of the new plan. Over long windows these are steps of their own then, each after
-another push: what is needed; the indexes; the new tree, one operator at a time; memory for what
-will be missing (:mod:`penstock.engine.tree.expected_rows`), a piece at a time; and the push as one
-call. What is built beside the old plan has no part in it until it takes over. If a state of the old
-plan has become complete or incomplete meanwhile, it is built once more, at once.
+**Changes that overlap.** A window keeps an index for which a change has begun, or which a plan has
+used, for as long as as many rows come as the window holds (:class:`KeptIndexes`). To keep an index
+up to date for that long costs as much as to fill it once, so whoever keeps it pays at most twice
+what somebody who knows the next change would pay (it is the problem of hiring skis). What has been
+filled of it is not lost when another change is asked for, and filling goes on.
 
 What a change needs is worked out from the plan (:func:`needed_indexes`): the indexes that its
 probes use, and those that completing its missing states will use
@@ -25,11 +24,13 @@ asked for: slower, and right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from penstock.engine.completion.missing import entrance
 from penstock.engine.join.join_order import probe_order
 from penstock.engine.join.join_step import Input
+from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.plan.plan import Join, Node
 from penstock.plan.stream_set import StreamSet
@@ -38,107 +39,51 @@ from penstock.values.wiring import KeyColumn, Wiring
 Keys = tuple[KeyColumn, ...]
 Need = tuple[Input, Keys]
 
-_ROWS_AT_ONCE = 1 << 13
-"""Rows that are entered without further ado."""
-_SMALL_PUSH_ROWS = 64
-"""A push of fewer rows takes no longer than to work out what is needed."""
-_BRIEF_INDEX_ROWS = 1 << 13
-"""Rows below which an index takes no longer to fill than a tree to make."""
-_PUSHES_IN_A_LONG_WINDOW = 64
-"""Pushes whose rows windows hold at least, where nothing at all need be done at once."""
-_WORK_PER_PART = 1024
-"""Rows and matches of a push that takes as long as to build a part of a tree."""
-_ROWS_PER_PUSH = 1 << 13
-_ROWS_PER_ROW = 8
-_ROWS_PER_MATCH = 2
-"""Rows that are entered per push, per row of it and per match that it made: at most about half of
-what a push costs."""
-_UNCACHED_ROWS = 1 << 18
-"""Rows of an index from which on no cache holds it."""
-_UNCACHED_COST = 4
-"""Times more that an entry costs there."""
+_ROWS_PER_PUSH = 1 << 15
+_ROWS_PER_ROW = 48
+_ROWS_PER_MATCH = 12
+"""Rows that are entered beside a push, per push, per row of it and per match that it made: at most
+two to three times what a push costs."""
 
 
 class Preparation:
-    """Prepares a change of ``trees`` by ``strategy``."""
+    """Fills the indexes ``needs`` before the plan of ``trees`` changes by ``strategy``."""
 
-    def __init__(
-        self,
-        strategy: str,
-        needs: Callable[[], Sequence[Need]],
-        trees: Sequence[JoinTree],
-        roots: Sequence[Node] | None = None,
-    ) -> None:
-        """``needs`` are worked out beside a push, unless :meth:`begin` is called. If ``roots`` are
-        given, new trees are built for them, in steps."""
+    def __init__(self, strategy: str, needs: Sequence[Need], trees: Sequence[JoinTree]) -> None:
         self.strategy = strategy
-        self.successors: dict[int, JoinTree] = {}
-        """New trees, by the number of the old one."""
-        self._find = needs
-        self._needs: Sequence[Need] | None = None
-        self._trees = list(trees)
-        self._matches = 0
-        self._roots = roots
-        self._to_build: list[JoinTree] | None = None if roots is not None else []
-        self._has_rested = roots is None
-        """Whether a push was spared all this: the first has the call of ``migrate`` beside it."""
-
-    def begin(self) -> None:
-        """Work out what is needed."""
-        self._needs = self._find()
-        self._matches = self._count_matches()
-        if self._roots is not None:
-            for tree in self._trees:
-                tree.completion.expect_change()
-        for each, keys in self._needs:
+        self._needs = needs
+        self._work = PushWork(trees)
+        for each, keys in needs:
             each.begin_index(keys)
 
     def go_on(self, rows: int) -> None:
-        """A push of ``rows`` is done: do some more."""
-        if not self._has_rested:
-            self._has_rested = True
-        elif self._needs is None:
-            self.begin()
-        else:
-            before, self._matches = self._matches, self._count_matches()
-            matches = max(0, self._matches - before)
-            if self._is_filled:
-                self._build(1 + (rows + matches) // _WORK_PER_PART)
-            else:
-                self._fill(
-                    self._needs, _ROWS_PER_PUSH + _ROWS_PER_ROW * rows + _ROWS_PER_MATCH * matches
-                )
-
-    def _fill(self, needs: Sequence[Need], most: int) -> None:
-        for each, keys in needs:
-            unfilled = each.unfilled(keys)
-            if unfilled and most:
-                price = _UNCACHED_COST if len(each.rows) > _UNCACHED_ROWS else 1
-                left = each.fill_index(keys, -(-most // price))
-                most = max(0, most - price * (unfilled - left)) if left == 0 else 0
-
-    def _build(self, parts: int) -> None:
-        """Build so many more parts of the new trees."""
-        if self._to_build is None:
-            for number, (old, root) in enumerate(zip(self._trees, self._roots or (), strict=True)):
-                if root != old.root:
-                    carried = old.complete_states()
-                    self.successors[number] = old.successor(root, carried, in_steps=True)
-            self._to_build = list(self.successors.values())
-        for _ in range(parts):
-            if self._to_build and not self._to_build[0].build():
-                self._to_build.pop(0)
-
-    @property
-    def _is_filled(self) -> bool:
-        """Whether all rows are in: new ones are entered as they come."""
-        needs = self._needs
-        return needs is not None and all(each.unfilled(keys) == 0 for each, keys in needs)
+        """A push of ``rows`` is done: enter some more."""
+        fill(self._needs, self._work.allowance(rows))
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do."""
-        return self._is_filled and self._to_build == []
+        """Whether all rows are in: new ones are entered as they come."""
+        return all(each.unfilled(keys) == 0 for each, keys in self._needs)
+
+    def release(self) -> None:
+        """Let go of the indexes: the new plan has them by now, or they are kept, or neither."""
+        for each, keys in self._needs:
+            each.release_index(keys)
+        self._needs = ()
+
+
+class PushWork:
+    """How many rows may be entered into indexes beside a push."""
+
+    def __init__(self, trees: Sequence[JoinTree]) -> None:
+        self._trees = list(trees)
+        self._matches = self._count_matches()
+
+    def allowance(self, rows: int) -> int:
+        """Rows, after a push of ``rows``."""
+        before, self._matches = self._matches, self._count_matches()
+        matches = max(0, self._matches - before)
+        return allowance(rows) + _ROWS_PER_MATCH * matches
 
     def _count_matches(self) -> int:
         """Matches of all probes since the start."""
@@ -150,14 +95,63 @@ class Preparation:
             for _, step in steps
         )
 
-    def release(self) -> None:
-        """Whoever needs the indexes has them by now, or nobody does."""
-        for each, keys in self._needs or ():
-            each.release_index(keys)
-        self._needs = None
-        for tree in self.successors.values():
-            tree.dispose()
-        self.successors = {}
+
+@dataclass
+class _Kept:
+    window: LeafWindow
+    keys: Keys
+    until: int
+    """Head of the window at which the index is let go."""
+
+
+class KeptIndexes:
+    """Indexes of windows that no plan that runs needs, for the changes of plan to come."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, Keys], _Kept] = {}
+
+    def keep(self, trees: Iterable[JoinTree]) -> None:
+        """Keep what the windows of ``trees`` have, for as many more rows as there are."""
+        for tree in trees:
+            for window in tree.leaves.values():
+                for keys in window.indexed:
+                    found = self._kept.get((id(window), keys))
+                    if found is None:
+                        window.begin_index(keys)
+                        found = self._kept[id(window), keys] = _Kept(window, keys, 0)
+                    found.until = window.rows.head + len(window.rows)
+
+    def look_after(self, rows: int) -> None:
+        """A push of ``rows`` is done: let go of what was kept long enough, and go on with what is
+        not filled."""
+        for key, each in list(self._kept.items()):
+            if each.window.rows.head >= each.until:
+                del self._kept[key]
+                each.window.release_index(each.keys)
+        fill([(each.window, each.keys) for each in self._kept.values()], allowance(rows))
+
+    def give_up(self) -> None:
+        """Keep nothing."""
+        for each in self._kept.values():
+            each.window.release_index(each.keys)
+        self._kept = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def allowance(rows: int) -> int:
+    """Rows that may be entered into indexes beside a push of ``rows``."""
+    return _ROWS_PER_PUSH + _ROWS_PER_ROW * rows
+
+
+def fill(needs: Iterable[Need], most: int) -> None:
+    """Enter up to ``most`` rows into indexes that lack them."""
+    for each, keys in needs:
+        unfilled = each.unfilled(keys)
+        if unfilled and most > 0:
+            left = each.fill_index(keys, most)
+            most = most - (unfilled - left) if left == 0 else 0
 
 
 def prepare(
@@ -167,30 +161,15 @@ def prepare(
 
     ``latest`` are the rows of the latest push.
     """
-
-    def find() -> list[Need]:
-        needs = {
-            (id(each), keys): (each, keys)
-            for tree, root in zip(trees, roots, strict=True)
-            if root != tree.root
-            for each, keys in needed_indexes(tree, root, strategy == "reroute")
-        }
-        return list(needs.values())
-
-    held = sum(len(leaf.rows) for tree in trees for leaf in tree.leaves.values())
-    is_long = held > _ROWS_AT_ONCE
-    brief = held // _PUSHES_IN_A_LONG_WINDOW
-    in_steps = (
-        roots if is_long and latest < max(_BRIEF_INDEX_ROWS, brief) and strategy == "jisc" else None
-    )
-    if is_long and latest < max(_SMALL_PUSH_ROWS, brief):
-        return Preparation(strategy, find, trees, in_steps)
-    needs = find()
-    if in_steps is None and sum(each.unfilled(keys) for each, keys in needs) <= _ROWS_AT_ONCE:
+    needs = {
+        (id(each), keys): (each, keys)
+        for tree, root in zip(trees, roots, strict=True)
+        if root != tree.root
+        for each, keys in needed_indexes(tree, root, strategy == "reroute")
+    }
+    if sum(each.unfilled(keys) for each, keys in needs.values()) <= allowance(latest):
         return None
-    preparation = Preparation(strategy, lambda: needs, trees, in_steps)
-    preparation.begin()
-    return preparation
+    return Preparation(strategy, list(needs.values()), trees)
 
 
 def needed_indexes(tree: JoinTree, root: Node, same_inputs: bool = False) -> Iterator[Need]:

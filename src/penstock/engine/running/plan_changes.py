@@ -2,8 +2,8 @@
 
 A plan is changed by whoever calls :meth:`PlanChanges.change_plan`, by the controller
 (:mod:`penstock.engine.control.controller`) or by an eddy (:mod:`penstock.engine.control.eddy`).
-Indexes over long windows that the new plan needs and nobody has had so far are filled beside the
-pushes, a little with each; until then the old plan runs. Everything else that is missing is
+A new plan runs from the next push on, unless it needs indexes over long windows that nobody has had
+so far: these are filled beside some pushes of the old plan. Everything else that is missing is
 completed on demand (JISC), at once, or by running both plans
 (:mod:`penstock.engine.migration.change_of_plan`).
 """
@@ -20,10 +20,9 @@ from penstock.engine.join.join_order import with_orders
 from penstock.engine.migration.change_of_plan import (
     STRATEGIES,
     check_strategy,
-    just_in_time,
     reroute,
 )
-from penstock.engine.migration.preparation import Preparation, prepare
+from penstock.engine.migration.preparation import KeptIndexes, Preparation, prepare
 from penstock.engine.running.running_join import RunningJoin
 from penstock.engine.state.held_signals import uninterrupted
 from penstock.engine.state.working_memory import NO_ROOM
@@ -51,6 +50,8 @@ class PlanChanges:
         """Event time at which the plan began to run, in seconds."""
         self.preparation: Preparation | None = None
         """The change that is prepared, while the plan before it still runs."""
+        self._kept = KeptIndexes()
+        """Indexes for the changes to come."""
 
     # -- what a controller sees --------------------------------------------------------------
 
@@ -150,6 +151,8 @@ class PlanChanges:
                 for tree in self._join.trees:
                     if tree.missing:
                         tree.complete_beside(rows)
+                if self._kept:
+                    self._kept.look_after(rows)
 
     def give_up_preparing(self) -> None:
         """Let go of the change that is prepared: the plan is taken over in another way."""
@@ -157,10 +160,17 @@ class PlanChanges:
             self.preparation.release()
             self.preparation = None
 
+    def _keep_indexes(self) -> None:
+        """Hold on to the indexes that there are, unless there is a limit to memory."""
+        limits = self.options.limits
+        if limits is None or limits.memory is None:
+            self._kept.keep(self._join.trees)
+
     def _begin(self, strategy: str) -> None:
         """Go over to the plan, at once or when the indexes that it needs are there."""
         join = self._join
         try:
+            self._keep_indexes()
             self.give_up_preparing()
             if strategy != "moving-state":
                 roots = roots_of(self._plan, join.query)
@@ -174,24 +184,13 @@ class PlanChanges:
 
     def _prepare(self, preparation: Preparation, rows: int) -> None:
         """A push of ``rows`` is done: go on preparing, or go over if nothing is left to do."""
+        preparation.go_on(rows)
         if preparation.is_done:
-            self._change(preparation.strategy, preparation.successors)
+            self._change(preparation.strategy)
             self.give_up_preparing()
-        else:
-            preparation.go_on(rows)
-            self._expect(preparation)
 
-    def _expect(self, preparation: Preparation) -> None:
-        """If the new plan takes over next, let compiled pushes know."""
-        whole = self._join.whole
-        if whole is not None and preparation.is_done:
-            for number, tree in preparation.successors.items():
-                compiled = tree.in_one_call()
-                if compiled is not None:
-                    whole.expect(number, compiled)
-
-    def _change(self, strategy: str, built: dict[int, JoinTree] | None = None) -> None:
-        """Go over to the plan; ``built`` are new trees that are ready, which are taken."""
+    def _change(self, strategy: str) -> None:
+        """Go over to the plan."""
         join = self._join
         if join.overload is not None:
             join.overload.settle()
@@ -203,10 +202,7 @@ class PlanChanges:
             if number == 0 and change is not reroute:
                 join.pay_all()
                 old.rationing = None
-            new = None if built is None else built.pop(number, None)
-            join.replace_tree(
-                number, change(old, root) if new is None else just_in_time(old, root, new)
-            )
+            join.replace_tree(number, change(old, root))
 
     def _route(self, eddy: Eddy, rows: int) -> None:
         """``rows`` more have come: let the eddy change its routes."""

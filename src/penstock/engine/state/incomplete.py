@@ -6,12 +6,13 @@ state completes it first; how is the business of :mod:`penstock.engine.completio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.values.wiring import KeyColumn
+from penstock.values.wiring import KeyColumn, Linking
 
 Int64s = NDArray[np.int64]
 
@@ -41,6 +42,9 @@ class Incomplete(Protocol):
 
     def complete(self, keys: tuple[KeyColumn, ...], values: Int64s) -> None:
         """Make what is missing with one of ``values`` in the first of ``keys``."""
+
+    def complete_ranges(self, linking: Linking, ids: Mapping[str, Int64s]) -> None:
+        """Make what is missing of what ``ids`` ask for by the comparisons of ``linking``."""
 
     def complete_all(self) -> None:
         """Make all that is missing."""

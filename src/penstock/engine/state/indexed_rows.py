@@ -73,6 +73,11 @@ class IndexedRows(ABC):
         """All indexes, in the order in which they came."""
         return list(self._indexes.values())
 
+    @property
+    def indexed(self) -> list[Keys]:
+        """The columns of all indexes."""
+        return list(self._indexes)
+
     def whole_index(self, keys: Keys) -> HashIndex | None:
         """The index on ``keys``, if there is one and all rows are in it."""
         index = self._indexes.get(keys)
