@@ -19,8 +19,7 @@ from penstock.engine.control.eddy import Eddy
 from penstock.engine.control.first_plan import first_plan
 from penstock.engine.control.plan_event import Action, PlanEvent
 from penstock.engine.feedback.feedback import Feedback, Message
-from penstock.engine.join.stopwatch import Stopwatch
-from penstock.engine.metrics import COMPILED, Metrics, measure
+from penstock.engine.metrics import Metrics, measure
 from penstock.engine.options import Options
 from penstock.engine.output.output import empty_table
 from penstock.engine.overload.overload import Overload
@@ -30,24 +29,22 @@ from penstock.engine.push.given import conforming
 from penstock.engine.push.intake import UnlikeDeclaredError
 from penstock.engine.push.pieces import RESULTS_OF_A_PIECE, Pieces
 from penstock.engine.recovery.checkpoint import Checkpoint, loading
-from penstock.engine.running.compiled_way import push_compiled
+from penstock.engine.running.either_way import Told, push_within
 from penstock.engine.running.plan_changes import PlanChanges
-from penstock.engine.running.reference_way import finish, push_by_steps
+from penstock.engine.running.reference_way import finish
 from penstock.engine.running.running_join import RunningJoin
 from penstock.engine.running.saved_join import load_join, save_join
+from penstock.engine.running.static_refresh import refresh
 from penstock.engine.state.clock import START
 from penstock.engine.state.held_signals import HELD, uninterrupted
-from penstock.engine.state.working_memory import WORKING
 from penstock.engine.tree.join_tree import JoinTree
-from penstock.errors import InputError, NotEnoughMemory, OptionError, TooManyResults
+from penstock.errors import NotEnoughMemory, OptionError, TooManyResults
 from penstock.kernels.compilation import announce_compilation
 from penstock.plan.plan import Plan
 from penstock.query.join_graph import JoinGraph
 
 if TYPE_CHECKING:
     from penstock.planning.statistics import Statistics
-
-_NOTHING_SEEN: Mapping[str, int] = {}
 
 _FOR_HOSTS = frozenset(
     {
@@ -222,17 +219,18 @@ class Engine:
         rows came, in milliseconds since 1970, for ``max_ahead``: by default, now.
         """
         held = HELD.hold()
-        rest = watermark, newest, probes, seconds, again
+        told = Told(watermark, newest, probes, seconds, again)
         try:
             self._join.intake.check(batches)
             if not self._converts:
                 try:
-                    if self._join.ahead is None:
-                        return self._push(batches, *rest)
-                    return self._push_known(batches, arrived, *rest)
+                    self._check_usable()
+                    return push_within(self._join, self._changes, batches, told, arrived)
                 except UnlikeDeclaredError:
                     self._converts = True
-            return self._push_known(conforming(batches, self._join.intake.sources), arrived, *rest)
+            batches = conforming(batches, self._join.intake.sources)
+            self._check_usable()
+            return push_within(self._join, self._changes, batches, told, arrived)
         except TooManyResults as problem:
             raise TooManyResults(f"{problem}; {frequent_key(self.query, batches)}") from None
         except MemoryError as problem:
@@ -277,68 +275,6 @@ class Engine:
         depends = query.is_grouped or query.by_rows or query.emission == "rstream"
         divides = policy == "exact" and not depends
         return Pieces(batches, rows, push, intake, divides, divides_instants=not query.minus)
-
-    def _push_known(
-        self,
-        batches: Mapping[str, Any],
-        arrived: int | None,
-        watermark: int | None,
-        newest: Mapping[str, int] | None,
-        probes: float | None,
-        seconds: float | None,
-        again: bool,
-    ) -> pa.Table:
-        """A push of what needs no conversion; rows that are too far ahead are set aside."""
-        join = self._join
-        if join.ahead is None:
-            return self._push(batches, watermark, newest, probes, seconds, again)
-        now = int(1000 * time.time()) if arrived is None else arrived
-        split = join.ahead.split(batches, now)
-        join.set_aside.warn_of_ahead(split.dropped, join.counters.ahead)
-        table = self._push(split.batches, watermark, newest, probes, seconds, again)
-        join = self._join
-        for each in split.dropped:
-            join.counters.ahead[each.source] += len(each.rows)
-        if join.set_aside.keeps:
-            join.set_aside.keep(split.dropped)
-        return table
-
-    def _push(
-        self,
-        batches: Mapping[str, Any],
-        watermark: int | None,
-        newest: Mapping[str, int] | None,
-        probes: float | None,
-        seconds: float | None,
-        again: bool,
-    ) -> pa.Table:
-        """A push while signals wait: compiled if it can be, else step by step."""
-        self._check_usable()
-        join = self._join
-        WORKING.begin(None if self.options.limits is None else self.options.limits.memory)
-        HELD.may_undo()
-        began = Stopwatch.clock()
-        if join.overload is not None:
-            join.overload.start(seconds, again)
-            join.has_begun = False
-        whole = join.whole
-        made: pa.Table | str = join.never_whole
-        told = newest or _NOTHING_SEEN
-        if whole is not None:
-            try:
-                made = push_compiled(join, whole, batches, watermark, told, probes)
-            finally:
-                whole.forget()
-        way = COMPILED
-        if isinstance(made, str):
-            way = made
-            made = push_by_steps(join, batches, watermark, told, probes)
-        join.counters.note_way(way)
-        if not join.owes:  # Another plan would have to make all owed probes at once.
-            self._changes.after_push(join.latest)
-        join.counters.seconds += Stopwatch.clock() - began
-        join.is_broken = False
-        return made
 
     def note_host(
         self, rows: int, rows_seconds: float, results: int, results_seconds: float
@@ -385,41 +321,7 @@ class Engine:
         rows are in place of the old ones. With EXCEPT, and while probes are owed, this is refused.
         """
         self._check_usable()
-        join = self._join
-        statics = [name for name, each in join.intake.sources.items() if each.is_static]
-        for name in relations:
-            if name in join.intake.sources and name not in statics:
-                raise InputError(
-                    f"{name} is a stream, and only static relations are refreshed; "
-                    + (f"they are: {', '.join(statics)}" if statics else "the query has none")
-                )
-        if self.query.minus:
-            raise OptionError(
-                "a query with EXCEPT keeps the static relations that it began with: what it has "
-                "removed so far cannot be decided anew"
-            )
-        if join.owes:
-            raise OptionError(
-                "probes are owed (overload='defer') that have to meet the rows of before; refresh "
-                "static relations with overload='exact' or 'shed'"
-            )
-        taken = join.intake.take(relations, join.clock, join.place, statics_open=True)
-        join.expiry.catch_up()
-        (leaves,) = join.leaves
-        arrivals = {
-            alias: leaf.prepare(taken.rows[leaf.stream.source])
-            for alias, leaf in leaves.items()
-            if leaf.stream.source in taken.rows
-        }
-        self._changes.give_up_preparing()
-        join.is_broken = True
-        for alias, arrival in arrivals.items():
-            leaves[alias].undo(leaves[alias].rows.tail)
-            leaves[alias].append(arrival)
-        join.begin_anew(self.plan)
-        for source, count in taken.seen.items():
-            join.counters.rows[source] += count
-        join.is_broken = False
+        refresh(self._join, self._changes, relations)
 
     @uninterrupted
     def finish(self) -> pa.Table:

@@ -60,7 +60,7 @@ def whole(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         seen.append(not isinstance(made, str))
         return made
 
-    monkeypatch.setattr("penstock.engine.engine.push_compiled", watched)
+    monkeypatch.setattr("penstock.engine.running.either_way.push_compiled", watched)
     return seen
 
 

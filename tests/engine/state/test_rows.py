@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.state import rows as rows_module
+from penstock.engine.state import index_sweep
 from penstock.engine.state.probing import probe_all, probe_keys
 from penstock.engine.state.rows import BIRTH, DEATH, SMALLEST, Rows
 
@@ -79,9 +79,9 @@ def test_old_heads_are_never_taken_for_new_rows(
     """A ring that turns many times without growing; most buckets rest for several turns. They are
     swept at once, in time beside the rows, or in part."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_module, "_BUCKETS_AT_ONCE", sweeping[0])
-        patch.setattr(rows_module, "_BUCKETS_PER_ROW", sweeping[1])
-        patch.setattr(rows_module, "_ROWS_BETWEEN_SWEEPS", 3)
+        patch.setattr(index_sweep, "_BUCKETS_AT_ONCE", sweeping[0])
+        patch.setattr(index_sweep, "_BUCKETS_PER_ROW", sweeping[1])
+        patch.setattr(index_sweep, "_ROWS_BETWEEN_SWEEPS", 3)
         _turn(alive, sizes, start, factor)
 
 

@@ -117,7 +117,7 @@ class SetAside:
                 rows = pushed[name]
                 if not isinstance(rows, SourceRows):
                     rows = self._intake.rows_of(name, rows, clock)
-                passing = [leaf.passes(rows) for leaf in leaves]
+                passing = [leaf.encoder.passes(rows) for leaf in leaves]
                 least = int(np.count_nonzero(~np.logical_or.reduce(passing)))
             if least:
                 found[name] = least

@@ -17,6 +17,7 @@ from penstock.engine.recovery.checkpoint import Checkpoint
 from penstock.engine.running.running_join import RunningJoin
 from penstock.engine.state.clock import Clock
 from penstock.engine.state.composites import Composites
+from penstock.engine.state.saved_window import save_window
 from penstock.engine.tree.saved_tree import load_debts, load_tree, save_tree
 from penstock.errors import CheckpointError
 
@@ -30,7 +31,7 @@ def save_join(join: RunningJoin, plan: str, control: Mapping[str, Any]) -> Check
     for windows in join.windows:
         for alias, rows in windows.saved_rows().items():
             saved[alias] = rows
-            tables.append(windows.leaves[alias].save(rows))
+            tables.append(save_window(windows.leaves[alias], rows))
     for windows in join.windows:
         tables += windows.save_values()
     held = join.output.save(saved)

@@ -1,9 +1,8 @@
 """The window of one stream: its living tuples in arrival order.
 
-A tuple that can be in no result is not kept: one that fails a predicate on its stream alone, or has
-a NULL in a compared column (every comparison in WHERE must be true, and NULL compared with anything
-is not). On the arrival line all tuples count for the window, so there they are kept, but in no
-index and in no delta.
+A tuple that can be in no result (:mod:`penstock.engine.state.row_encoder`) is not kept. On the
+arrival line all tuples count for the window, so there they are kept, but in no index and in no
+delta.
 
 On the arrival line, birth is the tuple's place. When tuples die is the rule of the kind of window
 (:mod:`penstock.engine.state.lifespan`).
@@ -18,8 +17,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.engine.recovery.columns import booleans, integers, whole
-from penstock.engine.recovery.verify import check_columns
 from penstock.engine.state.arrival import Arrival, SourceRows
 from penstock.engine.state.asleep import Asleep
 from penstock.engine.state.composites import Composites
@@ -28,22 +25,19 @@ from penstock.engine.state.indexed_rows import IndexedRows
 from penstock.engine.state.lifespan import lifespan_of
 from penstock.engine.state.payload import Payload
 from penstock.engine.state.plain_append import PlainAppend
+from penstock.engine.state.row_encoder import RowEncoder
 from penstock.engine.state.rows import BIRTH, DEATH, Rows
 from penstock.kernels import lifespan, pairs, ring
 from penstock.plan.stream_set import StreamSet
-from penstock.query.expression import Column, Expression, columns_of
+from penstock.query.expression import Expression
 from penstock.query.join_graph import Stream
-from penstock.values.evaluate import compile, conjunction
 from penstock.values.interner import Interner
-from penstock.values.key_types import KeyType, key_type_of
 from penstock.values.wiring import KeyColumn, Wiring
 
 Int64s = NDArray[np.int64]
 Lull = tuple[int, int]
 """Two instants: nobody needs what was born after the first and died before the second."""
 Bools = NDArray[np.bool_]
-Renumbering = tuple[Int64s, Int64s]
-"""Numbers that an interner gave before a restart, ascending, and the number of each since."""
 
 
 def date(ids: Mapping[str, Int64s], leaves: Mapping[str, LeafWindow]) -> Composites:
@@ -76,14 +70,11 @@ class LeafWindow(IndexedRows):
         self.streams = StreamSet.of(stream.alias)
         self.by_rows = by_rows
         super().__init__(Rows())
-        self._keys = [
-            (compile(e), key_type_of(e.type), None if i is None else interners[i])
-            for e, i in zip(wiring.keys[stream.alias], wiring.interners[stream.alias], strict=True)
-        ]
-        self._key_columns = [self.rows.add_column(np.int64) for _ in self._keys]
-        self._same = wiring.same.get(stream.alias, ())
-        self._key_expressions = wiring.keys[stream.alias]
-        self._filter = conjunction([p.expression for p in wiring.filters[stream.alias]])
+        self.encoder = RowEncoder(stream, wiring, interners)
+        """What chooses tuples and makes their keys."""
+        self.key_count = len(self.encoder.expressions)
+        """How many encoded columns there are."""
+        self._key_columns = [self.rows.add_column(np.int64) for _ in range(self.key_count)]
         self.lifespan = lifespan_of(stream, self.rows, ticks_per_millisecond)
         """The rule by which its tuples die."""
         self.span = self.lifespan.span
@@ -91,10 +82,11 @@ class LeafWindow(IndexedRows):
         kept = list(dict.fromkeys([*payload, *self.lifespan.reads]))
         self.payload = Payload(self.rows, stream.schema, kept)
         self._chosen = self.rows.add_column(np.bool_) if by_rows else None
-        self.needed = self._needed_columns(wiring)
-        self.direct_keys = self._find_direct_keys()
-        """The columns that are keys, each with what encodes it (None: it is what is compared) and
-        an interner if that needs one. None if rows have to be prepared (:meth:`prepare`)."""
+        self.needed = tuple(dict.fromkeys([*self.encoder.columns, *self.payload.columns]))
+        """Names of the columns that are read."""
+        is_plain = not stream.is_static and self.lifespan.partition is None
+        self.direct_keys = self.encoder.direct_keys if is_plain else None
+        """The columns that are keys, if rows need not be prepared (:meth:`prepare`)."""
         self.append_plain = PlainAppend(
             self.rows,
             self._key_columns,
@@ -105,36 +97,12 @@ class LeafWindow(IndexedRows):
         )
         self._asleep: Asleep | None = None
 
-    def _find_direct_keys(
-        self,
-    ) -> tuple[tuple[str, KeyType | None, Interner | None], ...] | None:
-        if self._filter is not None or self._same or self.stream.is_static:
-            return None
-        if self.lifespan.partition is not None:
-            return None
-        keys = []
-        for key, (_, encoder, interner) in zip(self._key_expressions, self._keys, strict=True):
-            if not isinstance(key, Column):
-                return None
-            keys.append((key.name, None if encoder.is_its_own_key else encoder, interner))
-        return tuple(keys)
-
     @property
     def asleep(self) -> Asleep:
         """Which rows are asleep. Nobody can be until somebody has asked."""
         if self._asleep is None:
             self._asleep = Asleep(self.rows)
         return self._asleep
-
-    def _needed_columns(self, wiring: Wiring) -> tuple[str, ...]:
-        alias = self.stream.alias
-        expressions = [
-            *wiring.keys[alias],
-            *(p.expression for p in wiring.filters[alias]),
-        ]
-        names = [c.name for e in expressions for c in columns_of(e)]
-        names += self.payload.columns
-        return tuple(dict.fromkeys(names))
 
     @property
     def nbytes(self) -> int:
@@ -149,11 +117,6 @@ class LeafWindow(IndexedRows):
     def is_unbounded(self) -> bool:
         """Whether tuples come and never die."""
         return self.span == lifespan.FOREVER and not self.stream.is_static
-
-    @property
-    def key_count(self) -> int:
-        """How many encoded columns there are."""
-        return len(self._keys)
 
     @property
     def flags(self) -> Bools | None:
@@ -187,11 +150,11 @@ class LeafWindow(IndexedRows):
 
     def key_expression(self, position: int) -> Expression:
         """What encoded column ``position`` holds."""
-        return self._key_expressions[position]
+        return self.encoder.expressions[position]
 
     def key_name(self, position: int) -> str:
         """Encoded column ``position`` as it stands in the query."""
-        return str(self._key_expressions[position])
+        return str(self.encoder.expressions[position])
 
     def _entries(self, keys: tuple[KeyColumn, ...], rows: Int64s) -> tuple[Int64s, Int64s | None]:
         own = self.rows
@@ -203,26 +166,12 @@ class LeafWindow(IndexedRows):
     # -- a push ------------------------------------------------------------------------------
 
     def prepare(self, source: SourceRows) -> Arrival:
-        """Filter and encode the rows of a push, changing nothing but interners.
-
-        Keys are computed only for rows that pass the filter: ``B.k = A.x / A.y`` beside
-        ``A.y <> 0`` divides by no zero.
-        """
+        """Filter and encode the rows of a push, changing nothing but interners."""
         count = len(source)
         births, columns = source.births, source.columns
         payload = {name: columns[name] for name in self.payload.columns}
         partitions = self.lifespan.partitions_of(columns, count)
-
-        chosen: Int64s | None = None
-        if self._filter is not None:
-            keep = self._filter(lambda c: columns[c.name], count)
-            if not keep.all():
-                chosen = np.flatnonzero(keep)
-        keys, valid = self._encode(columns, chosen, count)
-        if valid is not None and not valid.all():
-            positions = np.flatnonzero(valid)
-            keys = [ring.pick(each, positions) for each in keys]
-            chosen = positions if chosen is None else ring.pick(chosen, positions)
+        chosen, keys = self.encoder.encode(columns, count)
         if chosen is None:
             return Arrival(births, keys, payload, None, partitions)
         if self.by_rows:
@@ -240,39 +189,6 @@ class LeafWindow(IndexedRows):
             None,
             None,
         )
-
-    def passes(self, source: SourceRows) -> Bools:
-        """Which rows of a push may be in results."""
-        count, columns = len(source), source.columns
-        found = np.ones(count, np.bool_)
-        if self._filter is not None:
-            found = self._filter(lambda c: columns[c.name], count)
-        chosen = np.flatnonzero(found)
-        _, valid = self._encode(columns, chosen, count)
-        if valid is not None:
-            found = np.zeros(count, np.bool_)
-            found[chosen[valid]] = True
-        return found
-
-    def _encode(
-        self, columns: Mapping[str, pa.Array], chosen: Int64s | None, count: int
-    ) -> tuple[list[Int64s], Bools | None]:
-        """The encoded columns of the ``chosen`` rows, and which of these have no NULL in them."""
-        if chosen is not None:
-            indices = pa.array(chosen)
-            names = {c.name for e in self._key_expressions for c in columns_of(e)}
-            columns = {name: columns[name].take(indices) for name in names}
-            count = len(chosen)
-        keys: list[Int64s] = []
-        valid: Bools | None = None
-        for value_of, encoder, interner in self._keys:
-            values, present = encoder.encode(value_of(lambda c: columns[c.name], count), interner)
-            keys.append(values)
-            if present is not None:
-                valid = _both(valid, present)
-        for first, second in self._same:
-            valid = _both(valid, keys[first] == keys[second])
-        return keys, valid
 
     def append(self, new: Arrival) -> Composites:
         """Add the rows of a push; the delta: those that may be in results."""
@@ -389,47 +305,6 @@ class LeafWindow(IndexedRows):
             {self.stream.alias: ids}, self.rows.take(BIRTH, ids), self.rows.take(DEATH, ids)
         )
 
-    # -- recovery ----------------------------------------------------------------------------
-
-    def saved_rows(self) -> Int64s:
-        """The rows that are saved: on the arrival line only those that have not been pushed out."""
-        rows = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
-        return rows[self.rows.take(DEATH, rows) == lifespan.FOREVER] if self.by_rows else rows
-
-    def save(self, rows: Int64s) -> pa.Table:
-        """The ``rows`` with births, encoded columns and payload; deaths follow from these."""
-        columns: dict[str, pa.Array] = {"birth": pa.array(self.rows.take(BIRTH, rows))}
-        for position, column in enumerate(self._key_columns):
-            columns[f"key {position}"] = pa.array(self.rows.take(column, rows))
-        chosen = self.chosen(rows)
-        if chosen is not None:
-            columns["chosen"] = pa.array(chosen)
-        names = list(columns) + [f"payload {name}" for name in self.payload.columns]
-        arrays = list(columns.values())
-        arrays += [self.payload.take(name, rows) for name in self.payload.columns]
-        return pa.Table.from_arrays(arrays, names=names)
-
-    def load(self, table: pa.Table, renumbered: Mapping[Interner, Renumbering]) -> None:
-        """Fill the empty window with what :meth:`save` wrote."""
-        expected = {"birth": pa.int64()}
-        expected |= {f"key {position}": pa.int64() for position in range(self.key_count)}
-        if self._chosen is not None:
-            expected["chosen"] = pa.bool_()
-        expected |= {f"payload {name}": each.type for name, each in self.payload.columns.items()}
-        check_columns(table, expected, f"the window of {self.stream.alias}")
-        keys = []
-        for position, (_, _, interner) in enumerate(self._keys):
-            values = integers(table, f"key {position}")
-            keys.append(values if interner is None else _mapped(values, *renumbered[interner]))
-        births = integers(table, "birth")
-        payload = {name: whole(table, f"payload {name}") for name in self.payload.columns}
-        chosen = None
-        if self._chosen is not None:
-            flags = booleans(table, "chosen")
-            chosen = None if flags.all() else np.flatnonzero(flags)
-        partitions = self.lifespan.partitions_of(payload, len(births))
-        self.append(Arrival(births, keys, payload, chosen, partitions))
-
     # -- expiry ------------------------------------------------------------------------------
 
     def expire(self, before: int, lull: Lull | None = None) -> tuple[Int64s, int] | None:
@@ -477,15 +352,3 @@ def _key_of(
     for key in keys:
         pairs.mix_into(hashes, columns[key.position], -1, everyone)
     return hashes
-
-
-def _mapped(values: Int64s, old: Int64s, new: Int64s) -> Int64s:
-    """``new`` where a value is in ``old``; others belong to rows in no index and do not matter."""
-    if len(old) == 0:
-        return np.full(len(values), -1, np.int64)
-    positions = np.minimum(np.searchsorted(old, values), len(old) - 1)
-    return np.where(old[positions] == values, new[positions], -1)
-
-
-def _both(first: Bools | None, second: Bools) -> Bools:
-    return second if first is None else first & second

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.state.hash_index import HashIndex
+from penstock.engine.state.index_sweep import IndexSweep
 from penstock.engine.state.page_by_page import give_page_by_page
 from penstock.engine.state.spare_memory import Block, SpareMemory
 from penstock.errors import PenstockError
@@ -37,13 +38,6 @@ LEAP = 32
 """Times what is needed that a ring grows to, at most."""
 _SMALL_ROWS = 1024
 """Rows below which a ring is copied in microseconds, and need not grow ahead."""
-_BUCKETS_AT_ONCE = 1 << 18
-"""Buckets that are swept in a tenth of a millisecond, which is less than many pieces of it take."""
-_ROWS_BETWEEN_SWEEPS = 1 << 10
-"""Rows after which some more buckets are swept, if there are more than that."""
-_BUCKETS_PER_ROW = 4
-"""Buckets that are swept for each of these rows: half a turn after the last sweep they begin, and
-all are swept in a quarter of a turn."""
 _GENERATIONS = itertools.count()
 
 
@@ -76,12 +70,7 @@ class Rows:
         self._alive_at_check = 0
         self._expected = 0
         """Rows that the ring was made for, until the first of them expires."""
-        self._swept = 0
-        """The head when the heads of expired rows were last cleared from all indexes."""
-        self._sweeping: tuple[int, int] | None = None
-        """While that is done bit by bit: the head when it began, and the next bucket."""
-        self._next_sweep = 2 * SMALLEST
-        """The head at which some more is swept."""
+        self._sweep = IndexSweep(self)
         if dated:
             self.add_column(np.int64)
             self.add_column(np.int64)
@@ -150,7 +139,7 @@ class Rows:
     @property
     def room(self) -> int:
         """How many more rows fit as it is, with nothing to be seen to before."""
-        tail, swept = self.tail, self._swept
+        tail, swept = self.tail, self._sweep.swept
         return self.capacity - self.head + (tail if tail < swept else swept)
 
     def reserve(self, count: int, expected: int = 0, leap: int = LEAP) -> None:
@@ -170,10 +159,10 @@ class Rows:
             capacity = 1 << (wanted - 1).bit_length()
             self._resize(self._as_spared(capacity))
             self._expected = max(wanted, self.capacity // 2)
-        elif self.head + count - self._swept > self.capacity:
-            self._sweep()
-        elif self.head > self._next_sweep:
-            self._sweep_beside()
+        elif self.head + count - self._sweep.swept > self.capacity:
+            self._sweep.do_all()
+        elif self.head > self._sweep.next:
+            self._sweep.do_some()
 
     def lay_out(self, expected: int, soon: int) -> list[NDArray[Any]]:
         """Get memory for ``expected`` rows, of which there are none yet; what of it has to be zero
@@ -191,32 +180,6 @@ class Rows:
         while self.spare is not None and self.spare.has(2 * capacity * self._width):
             capacity *= 2
         return capacity
-
-    def _sweep(self) -> None:
-        for index in self.indexes:
-            index.sweep(self.mask, self.tail, self.head - 1, 0, self.capacity)
-        self._note_swept(self.head)
-
-    def _note_swept(self, head: int) -> None:
-        """All heads of rows that had expired when ``head`` was the head are clear."""
-        self._swept, self._sweeping = head, None
-        wait = self.capacity >> 1 if self.capacity > _BUCKETS_AT_ONCE else 2 * self.capacity
-        self._next_sweep = head + wait
-
-    def _sweep_beside(self) -> None:
-        """Clear the heads of expired rows from some more buckets: to do so with all at once takes
-        as long as several pushes."""
-        began, start = self._sweeping or (self.head, 0)
-        stop = min(
-            start + _BUCKETS_PER_ROW * (_ROWS_BETWEEN_SWEEPS + self.head - self._next_sweep),
-            self.capacity,
-        )
-        for index in self.indexes:
-            index.sweep(self.mask, self.tail, self.head - 1, start, stop)
-        if stop < self.capacity:
-            self._sweeping, self._next_sweep = (began, stop), self.head + _ROWS_BETWEEN_SWEEPS
-        else:
-            self._note_swept(began)
 
     def put(self, column: int, start: int, values: NDArray[Any]) -> None:
         """Write ``values`` into ``column`` from row ``start`` on."""
@@ -245,7 +208,7 @@ class Rows:
         self.head = head
         self.low = self.tail
         self._forget_expected()
-        self._sweeping = None  # It began with rows that never came.
+        self._sweep.forget_begun()
 
     def hide_before(self, instant: int) -> None:
         """Let probes skip the oldest rows up to the first that is alive at ``instant``."""
@@ -324,8 +287,8 @@ class Rows:
             self.tail = tail
             self._forget_expected()
         self.low, self.head = low, head
-        if head > self._next_sweep:
-            self._sweep_beside()
+        if head > self._sweep.next:
+            self._sweep.do_some()
         live = head - tail
         return live > 3 * self._alive_at_check + SMALLEST or (
             live * 4 < self.capacity > SMALLEST and self._expected * 4 < self.capacity
@@ -383,7 +346,7 @@ class Rows:
         self.generation = next(_GENERATIONS)
         self.capacity = capacity
         self.mask = capacity - 1
-        self._note_swept(self.head)
+        self._sweep.note_done(self.head)
         count = len(self.columns)
         self.columns = parts[:count]
         for number, index in enumerate(self.indexes):

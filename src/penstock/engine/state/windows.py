@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from penstock.engine.recovery.columns import integers, whole
 from penstock.engine.recovery.verify import check_columns
-from penstock.engine.state.leaf_window import LeafWindow, Renumbering
+from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.state.saved_window import Renumbering, load_window, saved_rows
 from penstock.query.expression import columns_of
 from penstock.query.join_graph import JoinGraph
 from penstock.values.arrow_layout import bytes_of
@@ -85,7 +86,7 @@ class Windows:
 
     def saved_rows(self) -> dict[str, Int64s]:
         """The rows of each window that are saved, in their order."""
-        return {alias: leaf.saved_rows() for alias, leaf in self.leaves.items()}
+        return {alias: saved_rows(leaf) for alias, leaf in self.leaves.items()}
 
     def save_values(self) -> list[pa.Table]:
         """A table of each interner: numbers and values."""
@@ -102,7 +103,7 @@ class Windows:
             for interner, table in zip(self.interners.values(), values, strict=True)
         }
         for leaf, table in zip(self.leaves.values(), rows, strict=True):
-            leaf.load(table, renumbered)
+            load_window(leaf, table, renumbered)
 
 
 def _reintern(interner: Interner, table: pa.Table) -> Renumbering:

@@ -1,0 +1,89 @@
+"""A push from the host's call to the answer: compiled if it can be, else step by step.
+
+Both ways are the same transaction. Whichever is taken, the budgets of memory and time begin with
+the push, rows that are too far ahead of their arrival are set aside before it, and behind it
+somebody looks after the plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from penstock.engine.join.stopwatch import Stopwatch
+from penstock.engine.metrics import COMPILED
+from penstock.engine.running.compiled_way import push_compiled
+from penstock.engine.running.plan_changes import PlanChanges
+from penstock.engine.running.reference_way import push_by_steps
+from penstock.engine.running.running_join import RunningJoin
+from penstock.engine.state.held_signals import HELD
+from penstock.engine.state.working_memory import WORKING
+
+_NOTHING_SEEN: Mapping[str, int] = {}
+
+
+class Told(NamedTuple):
+    """What the host says with a push; see ``Engine.push``."""
+
+    watermark: int | None
+    newest: Mapping[str, int] | None
+    probes: float | None
+    seconds: float | None
+    again: bool
+
+
+def push_within(
+    join: RunningJoin,
+    changes: PlanChanges,
+    batches: Mapping[str, Any],
+    told: Told,
+    arrived: int | None,
+) -> pa.Table:
+    """A push without the rows that are too far ahead of their arrival: these are set aside.
+
+    They came when they have ``arrived``, in milliseconds since 1970, or now.
+    """
+    if join.ahead is None:
+        return push(join, changes, batches, told)
+    split = join.ahead.split(batches, int(1000 * time.time()) if arrived is None else arrived)
+    join.set_aside.warn_of_ahead(split.dropped, join.counters.ahead)
+    table = push(join, changes, split.batches, told)
+    for each in split.dropped:
+        join.counters.ahead[each.source] += len(each.rows)
+    if join.set_aside.keeps:
+        join.set_aside.keep(split.dropped)
+    return table
+
+
+def push(
+    join: RunningJoin, changes: PlanChanges, batches: Mapping[str, Any], told: Told
+) -> pa.Table:
+    """A push while signals wait."""
+    limits = join.options.limits
+    WORKING.begin(None if limits is None else limits.memory)
+    HELD.may_undo()
+    began = Stopwatch.clock()
+    if join.overload is not None:
+        join.overload.start(told.seconds, told.again)
+        join.has_begun = False
+    whole = join.whole
+    made: pa.Table | str = join.never_whole
+    newest = told.newest or _NOTHING_SEEN
+    if whole is not None:
+        try:
+            made = push_compiled(join, whole, batches, told.watermark, newest, told.probes)
+        finally:
+            whole.forget()
+    way = COMPILED
+    if isinstance(made, str):
+        way = made
+        made = push_by_steps(join, batches, told.watermark, newest, told.probes)
+    join.counters.note_way(way)
+    if not join.owes:  # Another plan would have to make all owed probes at once.
+        changes.after_push(join.latest)
+    join.counters.seconds += Stopwatch.clock() - began
+    join.is_broken = False
+    return made
