@@ -22,6 +22,7 @@ STUDIES = {
     "sets": "penstock_studies.qualified_sets",
     "model": "penstock_studies.model_check",
     "jit": "penstock_studies.jit.section_vi",
+    "feedback": "penstock_studies.feedback_study",
     "drift": "penstock_studies.drift_study",
     "auto": "penstock_studies.auto.study",
     "first-batch": "penstock_studies.first_batch_study",
