@@ -23,6 +23,7 @@ from penstock.engine.completion import asked_values, missing
 from penstock.engine.control import eddy
 from penstock.engine.control.eddy import EDDIES
 from penstock.engine.feedback import feedback_policy
+from penstock.engine.feedback.edge import agrees
 from penstock.engine.feedback.feedback import Feedback
 from penstock.engine.join import join_step
 from penstock.engine.join.join_step import JoinStep
@@ -154,10 +155,17 @@ def fail_sometimes(
 def toggle(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> penstock.Engine:
     """Turn guards on and off at random; now and then let a push fail, or restart."""
     for tree in engine.trees:
-        for edge in tree.edges:
+        edges = list(tree.edges)
+        chance.shuffle(edges)
+        for edge in edges:
             for guard in edge.guards:
-                if chance.random() < 0.3 and not edge.is_leaving:
-                    (edge.turn_off if guard.is_on else edge.turn_on)(guard)
+                if chance.random() < 0.7 or edge.is_leaving:
+                    continue
+                others = [g for e in edges for g in e.open_guards if g.consumer == guard.consumer]
+                if guard.is_on:
+                    edge.turn_off(guard)
+                elif agrees(guard, others):
+                    edge.turn_on(guard, chance.choice(["index", "bloom"]))
         tree.take_stock()
     if chance.random() < 0.3:
         engine = fail_sometimes(engine, chance, batches)
@@ -259,9 +267,11 @@ def test_large_pushes_are_worked_off_in_slices(start: int, monkeypatch: pytest.M
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards are reviewed after every few rows."""
-    for name, rows in (("_FIRST", 4), ("_INTERVAL", 3), ("_SAMPLE", 4), ("_LONGEST", 1)):
-        monkeypatch.setattr(feedback_policy, name, rows)
+    """Guards are reviewed after every few rows, and come on if they save anything."""
+    for name in ("_FIRST_ROWS", "_INTERVAL_ROWS", "_SETTLING_ROWS"):
+        monkeypatch.setattr(feedback_policy, name, 3)
+    for name, value in (("_MOST_PATIENCE", 1), ("MARGIN", 0.0)):
+        monkeypatch.setattr(feedback_policy, name, value)
 
 
 @pytest.mark.parametrize("seed", [87, 145])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from penstock.engine.feedback.demand_sample import PAIRS_PER_FOUND, pairs_withheld
 from penstock.engine.feedback.guard import DROPPED, SLEPT, TESTED, WOKEN
 from penstock.engine.output.output import Output
 from penstock.engine.push.intake import Batches
@@ -168,7 +169,8 @@ def feedback_of(trees: Sequence[JoinTree]) -> Metrics:
     """What demand feedback did: sums, and each guard.
 
     ``made`` are partial results that were stored, ``avoided`` those that rows asleep would have
-    made: as many as the rows that were let in did, on average. ``resumed`` rows were woken,
+    made: as many as the rows that were let in did, on average, or if there is none, as those who
+    wait now would find and be found by. ``resumed`` rows were woken,
     ``dropped`` ones had no partner in a static relation and never will.
     """
     made = sum(operator.made for tree in trees for operator in tree.operators if operator.state)
@@ -179,6 +181,9 @@ def feedback_of(trees: Sequence[JoinTree]) -> Metrics:
             pairs = consumer.pairs_of(position) / edge.admitted if edge.admitted else 0.0
             for guard in edge.guards:
                 idle = guard.count(SLEPT) + guard.count(DROPPED) - guard.count(WOKEN)
+                if idle and not edge.admitted:
+                    _, step = consumer.steps[position][0]
+                    pairs = PAIRS_PER_FOUND * (pairs_withheld(guard, step, tree.leaves) or 0.0)
                 avoided += idle * pairs
                 guards.append(
                     {

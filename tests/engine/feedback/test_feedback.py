@@ -226,6 +226,109 @@ def test_a_guard_follows_the_streams() -> None:
     assert any(g["on"] for g in run(engine, 200_000, first=24)["feedback"]["guards"])
 
 
+BUSHY = """SELECT A.id AS a FROM A [RANGE 4 SECONDS], B [RANGE 4 SECONDS], C [RANGE 4 SECONDS],
+    D [RANGE 4 SECONDS] WHERE A.x = B.x AND B.y = C.y AND C.z = D.z"""
+
+
+def bushy(plan: str, is_turned: bool = False) -> dict[str, Any]:
+    """A run of a chain of four with a fertile and a rare side; half-way they may change places."""
+    columns = {"A": "id ts x", "B": "id ts x y", "C": "id ts y z", "D": "id ts z"}
+    schemas = {n: pa.schema([(c, pa.int64()) for c in own.split()]) for n, own in columns.items()}
+    engine = penstock.Engine(penstock.parse(BUSHY, schemas=schemas), plan=plan)
+    for number in range(24):
+        random = np.random.default_rng(number)
+        clock = np.arange(1000) + 1000 * number
+        sizes = {"x": 200, "y": 400_000, "z": 8_000}
+        if is_turned and number >= 12:
+            sizes |= {"x": 8_000, "z": 200}
+        engine.push(
+            {
+                name: pa.table(
+                    [clock, clock, *(random.integers(0, sizes[c], 1000) for c in own.split()[2:])],
+                    schema=schemas[name],
+                )
+                for name, own in columns.items()
+            }
+        )
+    return engine.metrics()
+
+
+def waiting(metrics: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(g["input"], g["waits_for"]) for g in metrics["feedback"]["guards"] if g["on"]}
+
+
+def test_both_spellings_of_a_tree_do_the_same() -> None:
+    one, other = bushy("((A B) (C D))"), bushy("((C D) (A B))")
+    assert ("{B}", "{C, D}") in waiting(one)
+    assert waiting(one) == waiting(other)
+    assert one["feedback"]["made"] == other["feedback"]["made"]
+    assert one["results"] == other["results"] > 0
+
+
+def test_the_side_that_waits_changes_with_the_streams() -> None:
+    turned = bushy("((A B) (C D))", is_turned=True)
+    assert ("{C}", "{A, B}") in waiting(turned)
+    assert ("{B}", "{C, D}") not in waiting(turned)
+
+
+def test_a_guard_that_avoids_everything_stays_on() -> None:
+    engine = short_windows(feedback="jit")
+    for seed in range(24):
+        batches = streams(seed, 2000, 200_000)
+        nowhere = pa.array(np.full(2000, -1))
+        engine.push(batches | {"C": batches["C"].set_column(2, "y", nowhere)})
+    feedback = engine.metrics()["feedback"]
+    (guard,) = [g for g in feedback["guards"] if g["on"]]
+    assert (guard["input"], guard["resumed"]) == ("{A}", 0)
+    assert guard["slept"] > 20 * 2000
+
+
+def test_avoided_counts_when_nobody_was_let_in() -> None:
+    engine = short_windows(feedback=Feedback(adaptive=False))
+    for seed in range(4):
+        batches = streams(seed, 2000, 200_000)
+        nowhere = pa.array(np.full(2000, -1))
+        engine.push(batches | {"C": batches["C"].set_column(2, "y", nowhere)})
+    feedback = engine.metrics()["feedback"]
+    assert feedback["made"] == 0
+    assert feedback["avoided"] > 8_000
+
+
+def test_filters_are_in_the_bytes_of_the_state() -> None:
+    engines = [
+        short_windows(feedback=Feedback(adaptive=False, detection="bloom")) for _ in range(2)
+    ]
+    for engine in engines:
+        run(engine, 20_000)
+    for tree in engines[1].trees:
+        for guard in tree.guarding.guards:
+            guard.filter = None
+    with_filters, without = (engine.metrics()["state"]["bytes"] for engine in engines)
+    assert with_filters - without > 4_000
+
+
+def test_guards_that_wait_for_each_other_do_not_agree() -> None:
+    engine = penstock.Engine(
+        penstock.parse(
+            BUSHY,
+            schemas={
+                n: pa.schema([(c, pa.int64()) for c in ("id", "ts", "x", "y", "z")]) for n in "ABCD"
+            },
+        ),
+        plan="((A B) (C D))",
+    )
+    (tree,) = engine.trees
+    found = {(str(g.streams), str(g.opposite.streams)): g for g in tree.guarding.guards}
+    one, other = found["{B}", "{C, D}"], found["{C}", "{A, B}"]
+    assert edge.agrees(one, [])
+    assert edge.agrees(one, [found["{A}", "{C, D}"]])
+    assert not edge.agrees(one, [other])
+    ordered = {each.streams: each for each in tree.edges}
+    sides = [ordered[one.within], ordered[one.opposite.streams]]
+    assert edge.order_for(sides, [one]) == sides[::-1]
+    assert edge.order_for(sides, [other]) == sides
+
+
 def test_a_bloom_filter_lets_through_but_keeps_nobody_out() -> None:
     exact = run(short_windows(feedback=Feedback(adaptive=False)), 20_000)
     bloom = run(short_windows(feedback=Feedback(adaptive=False, detection="bloom")), 20_000)

@@ -140,8 +140,10 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards and productivities are looked at again after a few rows; debts are paid in parts, as
     of the time when they were made."""
     monkeypatch.setattr(earlier_heads, "_WALKED_ROWS", 0)
-    for name, rows in (("_FIRST", 4), ("_INTERVAL", 3), ("_SAMPLE", 4), ("_LONGEST", 1)):
-        monkeypatch.setattr(feedback_policy, name, rows)
+    for name in ("_FIRST_ROWS", "_INTERVAL_ROWS", "_SETTLING_ROWS"):
+        monkeypatch.setattr(feedback_policy, name, 3)
+    for name, value in (("_MOST_PATIENCE", 1), ("MARGIN", 0.0)):
+        monkeypatch.setattr(feedback_policy, name, value)
     monkeypatch.setattr(overload_control, "_FIRST_LOOK", 4)
     monkeypatch.setattr(overload_control, "_AT_ONCE", 3)
 

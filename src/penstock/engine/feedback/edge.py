@@ -11,7 +11,11 @@ itself, without the consumer's index, and the admitted rows with it.
 
 **Which guards there may be.** Let X be an input on the way to join J, V the input of J that X is in
 (X itself or an ancestor), and O another input of J. A row of X may wait for a partner in O only if
-O comes *before* V in a fixed order of the inputs of J. Leaves come first, as they are complete.
+O comes *before* V in an order of the inputs of J. Which order that is does not matter, as long as
+all guards with whom rows wait agree on it: it follows from the guards that are on
+(:func:`order_for`), and a guard that would close a circle may not be turned on (:func:`agrees`).
+Guards that are always on follow the order of :func:`in_order`: leaves come first, as they are
+complete.
 
 **Why nothing is lost.** Visit the tree depth first, the inputs of each join in that order: all of O
 is visited before all of V. Take a result r, at the end of the push that brought its last tuple, and
@@ -25,7 +29,9 @@ worked in the order of the visit, so one pass per push is enough.
 The published algorithm suspends on both sides, and loses results in bushy plans: with
 ((A B)(C D)), c can sleep because no ab matches and a because no cd does, where the cd that would
 match is not made as c is asleep. A b that completes (a, b, c, d) then wakes neither. The order
-above makes this circle impossible; :func:`may_wait_for` is the whole rule.
+above makes this circle impossible. It may change between two pushes: who is asleep by then is so
+at a guard that is still open, with which the new order agrees, and the argument holds for any order
+that agrees with all open guards at the end of a push.
 """
 
 from __future__ import annotations
@@ -35,6 +41,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.feedback.feedback import Detection
 from penstock.engine.feedback.guard import Guard, User
 from penstock.engine.feedback.waiting import Waiting
 from penstock.engine.join.join_operator import JoinOperator
@@ -43,6 +50,7 @@ from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.plan.plan import Node
+from penstock.plan.stream_set import StreamSet
 from penstock.values.wiring import Wiring
 
 Int64s = NDArray[np.int64]
@@ -80,6 +88,8 @@ class Edge:
         self.leaves = leaves
         self._leaving: list[Guard] = []
         """Guards that were turned off while rows waited."""
+        self._open: list[Guard] = []
+        """Guards that are on or leaving, in the order in which rows pass them."""
         self.is_guarded = False
         """Whether any guard is on, or rows still have to be fetched from one that was."""
 
@@ -104,7 +114,7 @@ class Edge:
     @property
     def open_guards(self) -> list[Guard]:
         """Guards that are on, or from which rows still have to be fetched."""
-        return [guard for guard in self.guards if guard.is_on or guard in self._leaving]
+        return [*self._open]
 
     @property
     def is_leaving(self) -> bool:
@@ -170,7 +180,7 @@ class Edge:
     def _woken(self) -> list[Composites]:
         """Those who have waited and may come in now."""
         passed = []
-        for guard in self.guards:
+        for guard in self._open:
             ids = guard.resume() if guard.is_on else None
             if guard in self._leaving:
                 ids = guard.release()
@@ -182,7 +192,7 @@ class Edge:
 
     def _pass(self, rows: Composites, passed: Guard | None) -> Composites:
         """The ``rows`` that every guard lets through; the others wait at one that does not."""
-        for guard in self.guards:
+        for guard in self._open:
             if guard is passed or not guard.is_on:
                 continue
             passing = guard.let_through(rows.ids)
@@ -194,25 +204,29 @@ class Edge:
 
     def commit(self) -> bool:
         """The push is done; whether a guard is gone with it."""
-        for guard in self.guards:
+        for guard in self._open:
             guard.waiting.commit()
         is_less = bool(self._leaving)
-        for guard in self._leaving:
-            guard.waiting.clear()
-        self._leaving.clear()
-        self.is_guarded = True in [guard.is_on for guard in self.guards]
+        if is_less:
+            for guard in self._leaving:
+                guard.waiting.clear()
+            self._leaving.clear()
+            self._open = [guard for guard in self._open if guard.is_on]
+        self.is_guarded = bool(self._open)
         return is_less
 
     def undo(self) -> None:
         """The push has failed: those who were woken sleep on."""
-        for guard in self.guards:
+        for guard in self._open:
             guard.waiting.undo_claims()
 
     # -- on and off, between pushes ----------------------------------------------------------
 
-    def turn_on(self, guard: Guard) -> None:
+    def turn_on(self, guard: Guard, detection: Detection) -> None:
         """Let ``guard`` test what comes from now on. What is in already stays in."""
-        guard.turn_on()
+        guard.turn_on(detection)
+        if guard not in self._open:
+            self._open = [each for each in self.guards if each in self._open or each is guard]
         self.is_guarded = True
         if isinstance(self.source, LeafWindow) and self.input is self.source:
             admitted = CompositeState(self.streams, self.leaves)
@@ -240,6 +254,7 @@ class Edge:
         if asleep is not None:
             self.guards[0].waiting.put(asleep)
             self._leaving.append(self.guards[0])
+            self._open.append(self.guards[0])
         self.is_guarded = admitted is not None or asleep is not None
 
     def stay(self) -> None:
@@ -286,3 +301,35 @@ def may_wait_for(waiting: Edge, opposite: Edge, order: Sequence[Edge]) -> bool:
     ``order`` are the inputs of the join where they meet.
     """
     return order.index(opposite) < order.index(waiting)
+
+
+def agrees(guard: Guard, others: Sequence[Guard]) -> bool:
+    """Whether there is an order of inputs for ``guard`` and the ``others`` of the same join."""
+    before: dict[StreamSet, set[StreamSet]] = {}
+    for each in others:
+        before.setdefault(each.within, set()).add(each.opposite.streams)
+    reached, todo = set(), [guard.opposite.streams]
+    while todo:
+        one = todo.pop()
+        if one == guard.within:
+            return False
+        if one not in reached:
+            reached.add(one)
+            todo += before.get(one, ())
+    return True
+
+
+def order_for(order: Sequence[Edge], guards: Sequence[Guard]) -> list[Edge]:
+    """The inputs of a join, whoever is waited for by one of its ``guards`` before whoever waits;
+    apart from that in the given ``order``."""
+    left, ordered = list(order), []
+    while left:
+        held = {
+            guard.within
+            for guard in guards
+            if any(edge.streams == guard.opposite.streams for edge in left)
+        }
+        free = next((edge for edge in left if edge.streams not in held), left[0])
+        left.remove(free)
+        ordered.append(free)
+    return ordered

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from penstock.errors import OptionError
 from penstock.plan.stream_set import StreamSet
 
-Detection = Literal["index", "bloom"]
+Detection = Literal["auto", "index", "bloom"]
 Command = Literal["suspend", "resume"]
 
 
@@ -23,20 +23,21 @@ Command = Literal["suspend", "resume"]
 class Feedback:
     """How consumers give feedback to producers.
 
-    ``detection``: whether a partner exists is looked up in a hash index (exact) or in a Bloom
-    filter (smaller; lets some rows through that nobody wants). ``level``: the largest number of
+    ``detection``: whether a partner exists is looked up in a hash index (exact), in a Bloom filter
+    (smaller; lets some rows through that nobody wants), or in what is cheaper for each guard
+    (``"auto"``; without ``adaptive``, an index). ``level``: the largest number of
     streams in a sub-tuple that is looked at; None for no limit. ``adaptive``: every guard that does
     not pay for itself steps aside, and is tried again later. ``record``: keep the messages.
     """
 
-    detection: Detection = "index"
+    detection: Detection = "auto"
     level: int | None = None
     adaptive: bool = True
     record: bool = False
 
     def __post_init__(self) -> None:
-        if self.detection not in ("index", "bloom"):
-            raise OptionError(f"detection={self.detection!r}: choose from 'index', 'bloom'")
+        if self.detection not in get_args(Detection):
+            raise OptionError(f"detection={self.detection!r}: choose from 'auto', 'index', 'bloom'")
         if self.level is not None and (not isinstance(self.level, int) or self.level < 1):
             raise OptionError(f"level={self.level!r} must be a whole number from 1 on, or None")
 

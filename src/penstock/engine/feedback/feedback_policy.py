@@ -1,21 +1,27 @@
-"""Feedback pays or steps aside: which guards are on.
+"""Feedback pays or steps aside: which guards are on, and what they detect with.
 
 A guard costs a look-up for every row, room for those who wait, and a look-up for everything that
-the opposite input gets. It saves what the sleepers would have done: the pairs that they would have
-found in their join, each of which would have been made, perhaps stored, and probed further on.
-Where most rows have a partner (W2s, W2u in the benchmarks) this is a loss of 10 to 30 per cent, so
-every guard is reviewed from time to time:
+the opposite input gets, which goes through all rows that share its key. If nobody else has the
+index that it asks, it keeps one of its own, or a filter. It saves what the sleepers would have
+done: their probe, the pairs that they would have found, and for each of these the storing, the
+probe in the join above, what that would have found, and so on up to the join whose other input does
+not want them. Where most rows have a partner (W2s, W2u in the benchmarks) feedback is a loss of
+half the speed, so every guard is priced from time to time:
 
-- A guard that is *on* is judged by its own counts since the last review: rows tested, put to sleep,
-  woken, and news from the other side; against the pairs per admitted row that its join made.
-- A guard is not turned on if the opposite input would need an index for it alone. On a state of
-  many rows that costs more than the sleepers save: measured on W2, a third to a half of the speed.
+- A guard that is *on* by what was counted since the last review: rows tested, put to sleep, woken,
+  news from the other side. What a sleeper would have found is measured on the sleepers themselves,
+  so a guard that lets nobody in is seen for what it is; and those count only whom no other guard of
+  the edge would have held back.
+- A guard that is *off* by a sample of the rows that the others let in
+  (:mod:`penstock.engine.feedback.demand_sample`), so in company.
+- Two guards that save the same pairs would both promise them. So one guard for a join is turned on
+  at a time, that which promises most, and the others are priced anew from what is counted then.
+- Which side of a join waits for the other is no question of its own: guards in both directions are
+  priced, and one whose opposite is waiting itself is not turned on
+  (:func:`penstock.engine.feedback.edge.agrees`).
 - To turn a guard on or off costs as much as is held: indexes are made. So it stays as it is until
-  a multiple of that many rows has come.
-- Any other guard that is *off* is judged by a sample: the latest rows of its edge are looked up in
-  that index, which takes some ten microseconds. One that was found wanting is looked at less and
-  less often, so that looking costs next to nothing, but never given up: streams change, and while
-  windows fill, a row meets more and more others.
+  that many rows have come, and one that was found wanting is looked at less and less often. It is
+  never given up: streams change, and while windows fill, a row meets more and more others.
 
 Counts are weighed with costs per operation, relative to each other, as measured on the kernels. No
 clock is read: the same input gives the same decisions.
@@ -25,36 +31,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
-import numpy as np
-
-from penstock.engine.feedback.edge import Edge
+from penstock.engine.feedback.demand_sample import (
+    PAIRS_PER_FOUND,
+    pairs_withheld,
+    rows_per_key,
+    share_let_through,
+    share_met,
+)
+from penstock.engine.feedback.edge import Edge, agrees
+from penstock.engine.feedback.feedback import Detection
 from penstock.engine.feedback.guard import Guard
 from penstock.engine.feedback.waiting import Waiting
 from penstock.engine.join.join_operator import JoinOperator
-from penstock.engine.state.composite_state import key_values
+from penstock.engine.join.join_step import JoinStep
 from penstock.engine.state.leaf_window import LeafWindow
-from penstock.engine.state.probing import exists
 from penstock.plan.stream_set import StreamSet
 
-TEST = 10.0
+TEST = 12.0
 SLEEP = 10.0
-WAKE = 20.0
-NEWS = 10.0
-INSERT = 10.0
-PAIR_STORED = 60.0
-PAIR_PASSING = 25.0
-"""Nanoseconds, about."""
+WAKE = 25.0
+NEWS = 15.0
+NEWS_PER_ROW = 1.5
+INSERT = 12.0
+PROBE = 8.0
+SCAN_PER_ROW = 0.7
+PAIR_STORED = 20.0
+PAIR_PASSING = 10.0
+KEY_COLUMN = 8.0
+FILTER_TEST = 8.0
+FILTER_ADD = 8.0
+GUARD_PER_PUSH = 1_000.0
+EDGE_PER_PUSH = 3_000.0
+"""Nanoseconds, about: of a row that is tested, put to sleep or woken, of a row that the opposite
+input gets and of each row with its key; of an entry in an index, a probe, a row that nested loops
+go by, a pair; of a key column of a composite that is fetched; of a filter; and of a push."""
 
-MARGIN = 2.0
+MARGIN = 1.25
 """How much more than its cost a guard must promise before it is turned on. What it promises is a
 guess from a sample: with less, a guard for which there is little in it comes and goes."""
-_FIRST = 4096
-_INTERVAL = 16384
-_SAMPLE = 1024
-_LONGEST = 8
-_FARTHEST = 32.0
+_FIRST_ROWS = 2048
+"""Rows after which guards are first looked at."""
+_INTERVAL_ROWS = 16384
+"""Rows from one look at a guard to the next, at least."""
+_SETTLING_ROWS = 4096
+"""The same after a guard was turned on: what it changes for others is counted by then."""
+_MOST_PATIENCE = 16
+"""Times longer that a guard is left alone which was found wanting again and again."""
+_STALE_SHARE = 0.5
+"""The part of a window whose dead keys a filter still has, on average."""
+_FARTHEST = 1000.0
 """Times what windows hold that the state of full windows is guessed ahead, at most."""
+
+Way = tuple[Edge, JoinOperator, int]
+"""An edge, the join that it feeds, and as which input."""
 
 
 @dataclass(slots=True)
@@ -65,131 +96,279 @@ class _Record:
     guard: Guard
     consumer: JoinOperator
     position: int
+    above: list[Way]
+    """The edges of what is made of its rows, up to the join with the opposite input."""
     patience: int = 1
-    due: int = _FIRST
+    due: int = _FIRST_ROWS
     since: list[float] = field(default_factory=list)
+    pairs_per_row: float = 0.0
+    """Pairs of a row that was let in, when any was last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Price:
+    """What a guard saves and costs in an interval, in nanoseconds."""
+
+    saved: float
+    cost: float
+    detection: Detection = "index"
 
 
 class FeedbackPolicy:
     """Turns the guards of one tree on and off."""
 
-    def __init__(self, leaves: Mapping[str, LeafWindow]) -> None:
+    def __init__(self, leaves: Mapping[str, LeafWindow], detection: Detection) -> None:
         self._leaves = leaves
+        self._detection = detection
         self._records: list[_Record] = []
         self._rows = 0
-        self._next = _FIRST
+        self._pushes = 0
+        self._next = _FIRST_ROWS
+        self._has_released = False
+        """Whether all who waited at a guard come in with the next push, which is like no other."""
 
-    def watch(self, edge: Edge, guard: Guard, consumer: JoinOperator, position: int) -> None:
-        """Decide about ``guard`` of ``edge``, which feeds input ``position`` of ``consumer``."""
-        record = _Record(edge, guard, consumer, position)
-        record.since = _counts(record)
-        self._records.append(record)
+    def watch(self, ways: list[Way]) -> None:
+        """Decide about all guards of a tree, which has these ``ways``."""
+        feeding = {edge.streams: (edge, consumer, position) for edge, consumer, position in ways}
+        for edge, consumer, position in ways:
+            for guard in edge.guards:
+                above = []
+                join = consumer
+                while join.streams != guard.consumer:
+                    above.append(feeding[join.streams])
+                    join = above[-1][1]
+                record = _Record(edge, guard, consumer, position, above)
+                record.since = self._counts(record)
+                self._records.append(record)
 
     def review(self, rows: int) -> bool:
         """``rows`` more have come: whether a guard was turned on or off."""
         self._rows += rows
+        self._pushes += 1
+        if self._has_released:
+            self._has_released = False
+            self._count_from_now()
+            return False
         if self._rows < self._next:
             return False
+        due = [record for record in self._records if self._rows >= record.due]
         changed = False
-        for record in self._records:
-            if self._rows < record.due:
-                continue
-            turned = self._judge(record)
-            interval = _INTERVAL
-            if turned or record.guard.is_on:
-                held = len(record.edge.source.rows) + len(record.guard.opposite.input.rows)
-                interval = max(_INTERVAL, 2 * held)
-            record.due = self._rows + interval * record.patience
-            changed |= turned
+        promising: list[tuple[float, _Price, _Record]] = []
+        for record in due:
+            if record.guard.is_on:
+                changed |= self._review_on(record)
+            elif not self._agrees(record.guard):
+                record.due = self._rows + self._interval(record)
+            else:
+                price = self._promise(record)
+                net = price.saved - MARGIN * price.cost
+                if net > 0:
+                    promising.append((net, price, record))
+                else:
+                    self._put_off(record)
+        if promising:
+            changed |= self._turn_on_the_best(promising)
+        if changed:  # What was counted in other company tells nothing.
+            self._count_from_now()
         self._next = min((record.due for record in self._records), default=1 << 62)
         return changed
 
-    def _judge(self, record: _Record) -> bool:
-        now = _counts(record)
-        new = [a - b for a, b in zip(now, record.since, strict=True)]
-        record.since = now
-        if record.guard.is_on:
-            if self._balance(record, new) >= 0:
-                record.patience = 1
-                return False
-            record.edge.turn_off(record.guard)
-            record.patience = min(2 * record.patience, _LONGEST)
-            return True
-        if self._promise(record, new) > 0:
-            record.edge.turn_on(record.guard)
-            record.since = _counts(record)
-            return True
-        record.patience = min(2 * record.patience, _LONGEST)
-        return False
+    def _count_from_now(self) -> None:
+        for record in self._records:
+            record.since = self._counts(record)
 
-    def _promise(self, record: _Record, new: list[float]) -> float:
-        """What the guard would save per row that comes, less what it would cost."""
-        came, admitted, pairs, news = new[:4]
-        if came <= 0 or admitted <= 0 or not _is_indexed(record.guard):
-            return 0.0
-        met = (1.0 - self._lonely_share(record)) * self._filling(record.guard.opposite.streams)
-        lonely = 1.0 - min(1.0, met)
-        saved = lonely * (pairs / admitted * self._pair_cost(record) + INSERT)
-        cost = TEST + lonely * _sleep_cost(record.guard) + news / came * _news_cost(record)
-        return saved - MARGIN * cost
+    def _review_on(self, record: _Record) -> bool:
+        price = self._balance(record)
+        if price.saved >= price.cost:
+            record.patience = 1
+            record.due = self._rows + self._interval(record)
+            record.since = self._counts(record)
+            return False
+        record.edge.turn_off(record.guard)
+        self._has_released = True
+        self._put_off(record)
+        return True
 
-    def _lonely_share(self, record: _Record) -> float:
-        """The share of the latest rows of the edge that have no partner by now."""
-        guard, source, target = record.guard, record.edge.source, record.guard.opposite.input
-        rows = np.arange(
-            max(source.rows.tail, source.rows.head - _SAMPLE), source.rows.head, dtype=np.int64
-        )
-        if len(rows) == 0:
-            return 0.0
+    def _put_off(self, record: _Record) -> None:
+        """The guard is not worth it now: look again later, and later still the next time."""
+        record.due = self._rows + self._interval(record) * record.patience
+        record.patience = min(2 * record.patience, _MOST_PATIENCE)
+        record.since = self._counts(record)
+
+    def _interval(self, record: _Record) -> int:
+        held = len(record.edge.source.rows) + len(record.guard.opposite.input.rows)
+        return max(_INTERVAL_ROWS, held)
+
+    def _turn_on_the_best(self, promising: list[tuple[float, _Price, _Record]]) -> bool:
+        """The guard that promises most for each join, if all who wait agree."""
+        turned: set[StreamSet] = set()
+        for _, price, record in sorted(promising, key=lambda each: -each[0]):
+            record.due = self._rows + _SETTLING_ROWS
+            if record.consumer.streams not in turned and self._agrees(record.guard):
+                turned.add(record.consumer.streams)
+                record.edge.turn_on(record.guard, price.detection)
+        return bool(turned)
+
+    def _agrees(self, guard: Guard) -> bool:
+        """Whether all who wait would agree with ``guard`` on an order of inputs."""
+        others = [
+            each.guard
+            for each in self._records
+            if each.guard.consumer == guard.consumer and each.guard in each.edge.open_guards
+        ]
+        return agrees(guard, others)
+
+    # -- prices ------------------------------------------------------------------------------
+
+    def _promise(self, record: _Record) -> _Price:
+        """What the guard would save of what was done since the last review."""
+        guard, edge = record.guard, record.edge
+        new = self._since(record)
+        came, admitted, pairs, news, pushes = new[:5]
+        if admitted <= 0:
+            return _Price(0.0, 1.0)
+        record.pairs_per_row = pairs / admitted
+        per_row = self._value_of_row(record, record.pairs_per_row)
+        fixed = pushes * (GUARD_PER_PUSH + (0.0 if edge.is_guarded else EDGE_PER_PUSH))
+        if admitted * (per_row - MARGIN * TEST) < MARGIN * fixed:
+            return _Price(0.0, 1.0)  # Even if nobody had a partner: no need to look.
+        growth = self._filling(guard.opposite.streams)
+        news *= growth / max(self._leaves[s].filling for s in guard.opposite.streams)
+        met = share_met(guard, edge.input, self._leaves, growth)
+        detection, keeping = self._detection_for(guard)
+        if detection == "bloom":
+            met = min(1.0, met * (1.0 + _STALE_SHARE))
+        lonely = 1.0 - met
+        idle = lonely * (1.0 - self._met_later(record, met))
+        cost = admitted * (TEST + lonely * self._sleep_cost(guard) + (lonely - idle) * WAKE)
+        cost += news * (keeping + self._news_cost(record))
+        if isinstance(edge.source, LeafWindow):
+            if not edge.source.users_of(guard.mine):
+                cost += came * INSERT
+            if not edge.is_guarded:
+                cost += admitted * (1.0 - idle) * INSERT
+        return _Price(admitted * idle * per_row, cost + fixed, detection)
+
+    def _balance(self, record: _Record) -> _Price:
+        """What the guard has saved, and what it has cost, since the last review."""
+        guard, edge = record.guard, record.edge
+        new = self._since(record)
+        came, _, _, news, pushes, tested, slept, woken, dropped = new
+        idle = max(0.0, slept + dropped - woken)
+        others = [each for each in edge.open_guards if each is not guard and each.is_on]
+        if idle and others:
+            idle *= share_let_through(guard, others, self._leaves)
+        saved = idle * self._value_of_row(record, self._pairs_per_row(record, new))
+        cost = tested * TEST + slept * self._sleep_cost(guard) + woken * WAKE
+        keeping = self._keeping_cost(guard, "index" if guard.filter is None else "bloom")
+        cost += news * (keeping + self._news_cost(record)) + pushes * GUARD_PER_PUSH
+        if isinstance(edge.source, LeafWindow):
+            if guard.mine and edge.source.users_of(guard.mine) == 1:
+                cost += came * INSERT
+            if not others:
+                cost += (tested - idle) * INSERT + pushes * EDGE_PER_PUSH
+        return _Price(saved, cost)
+
+    def _pairs_per_row(self, record: _Record, new: list[float]) -> float:
+        """Pairs that a row that sleeps would have found in its life."""
+        _, step = record.consumer.steps[record.position][0]
+        found = pairs_withheld(record.guard, step, self._leaves)
+        if found is not None:
+            return PAIRS_PER_FOUND * found
+        if new[1] > 0:
+            record.pairs_per_row = new[2] / new[1]
+        return record.pairs_per_row
+
+    def _value_of_row(self, record: _Record, pairs_per_row: float) -> float:
+        """Nanoseconds that a row costs which is let in and finds no partner in the opposite."""
+        _, step = record.consumer.steps[record.position][0]
+        filling = self._filling(step.target.streams)
+        own = INSERT + _probe_cost(step) * (1.0 if step.hashed else 2.0 * filling)
+        return own + pairs_per_row * filling * self._value_of_pair(record)
+
+    def _value_of_pair(self, record: _Record) -> float:
+        """Nanoseconds that a pair costs until the join where it finds no partner, that included."""
+        if not record.above:
+            return PAIR_PASSING + PROBE
+        value = 0.0
+        for edge, consumer, position in reversed(record.above):
+            _, step = consumer.steps[position][0]
+            found = 0.0
+            if value and edge.admitted:
+                found = consumer.pairs_of(position) / edge.admitted
+            value = PAIR_STORED + _store_cost(edge) + _probe_cost(step) + found * value
+        return value
+
+    def _news_cost(self, record: _Record) -> float:
+        """Nanoseconds for a row that the opposite input gets: a look-up among those who wait."""
+        guard = record.guard
         if not guard.theirs:
-            return float(len(target.rows) == 0)
-        index = target.whole_index(guard.theirs)
-        if index is None:
             return 0.0
-        sought = key_values(guard.mine, source.resolve(rows), self._leaves)
-        found = np.empty(len(sought), np.bool_)
-        return 1.0 - exists(sought, target.rows, index, found) / len(sought)
+        if isinstance(guard.waiting, Waiting):
+            source = guard.waiting if guard.is_on else record.edge.input
+        else:
+            source = record.edge.source
+        return NEWS + NEWS_PER_ROW * rows_per_key(guard, source, self._leaves)
 
-    def _balance(self, record: _Record, new: list[float]) -> float:
-        """What the guard has saved, less what it has cost."""
-        _, admitted, pairs, news, tested, slept, woken, dropped = new
-        idle = slept + dropped - woken
-        per_row = pairs / admitted if admitted > 0 else 1.0
-        saved = idle * (per_row * self._pair_cost(record) + INSERT)
-        cost = tested * TEST + slept * _sleep_cost(record.guard) + woken * WAKE
-        return saved - cost - news * _news_cost(record)
+    def _detection_for(self, guard: Guard) -> tuple[Detection, float]:
+        """How to detect partners, and the nanoseconds for each row of the opposite input."""
+        if self._detection != "auto":
+            return self._detection, self._keeping_cost(guard, self._detection)
+        index, bloom = (self._keeping_cost(guard, each) for each in ("index", "bloom"))
+        return ("index", index) if index <= bloom else ("bloom", bloom)
 
-    def _pair_cost(self, record: _Record) -> float:
-        """Per pair. As many as there are now, times what will be when the windows are full."""
-        cost = PAIR_PASSING if record.consumer.state is None else PAIR_STORED
-        return cost * self._filling(record.consumer.streams)
+    def _keeping_cost(self, guard: Guard, detection: Detection) -> float:
+        """Nanoseconds for each row of the opposite input of keeping what detects partners."""
+        if not guard.theirs:
+            return 0.0
+        target = guard.opposite.input
+        key = 0.0 if isinstance(target, LeafWindow) else KEY_COLUMN * len(guard.theirs)
+        if detection == "bloom":
+            return 2.0 * (FILTER_ADD + key)  # Once when it comes, once when the filter is remade.
+        is_own = guard.is_on and guard.filter is None
+        return INSERT + key if target.users_of(guard.theirs) <= is_own else 0.0
+
+    def _met_later(self, record: _Record, met: float) -> float:
+        """The share of sleepers that get a partner while they live."""
+        lives = [
+            min(self._leaves[stream].span for stream in streams)
+            for streams in (record.edge.streams, record.guard.opposite.streams)
+        ]
+        if min(lives) <= 0 or record.guard.is_final:
+            return 0.0
+        return float(1.0 - (1.0 - met) ** min(_FARTHEST, lives[0] / lives[1]))
+
+    def _sleep_cost(self, guard: Guard) -> float:
+        """Nanoseconds per row put to sleep: a byte, or an entry of its own if it is kept apart."""
+        return SLEEP + INSERT if isinstance(guard.waiting, Waiting) else 1.0
 
     def _filling(self, streams: StreamSet) -> float:
-        return min(_FARTHEST, *(self._leaves[stream].filling for stream in streams))
+        """How many times more combinations of ``streams`` there will be in full windows."""
+        return min(_FARTHEST, prod(self._leaves[stream].filling for stream in streams))
+
+    def _counts(self, record: _Record) -> list[float]:
+        """Counts since the start: came, admitted, pairs, news, pushes; tested, slept, woken,
+        dropped."""
+        guard = record.guard
+        return [
+            record.edge.came,
+            record.edge.admitted,
+            record.consumer.pairs_of(record.position),
+            guard.opposite.admitted,
+            self._pushes,
+            *(guard.count(what) for what in range(4)),
+        ]
+
+    def _since(self, record: _Record) -> list[float]:
+        """The same since the last review."""
+        now = self._counts(record)
+        return [a - b for a, b in zip(now, record.since, strict=True)]
 
 
-def _counts(record: _Record) -> list[float]:
-    """Counts since the start: came, admitted, pairs, news; tested, slept, woken, dropped."""
-    guard = record.guard
-    return [
-        record.edge.came,
-        record.edge.admitted,
-        record.consumer.pairs_of(record.position),
-        guard.opposite.admitted,
-        *(guard.count(what) for what in range(4)),
-    ]
+def _probe_cost(step: JoinStep) -> float:
+    return PROBE if step.hashed else SCAN_PER_ROW * len(step.target.rows)
 
 
-def _sleep_cost(guard: Guard) -> float:
-    """Per row that is put to sleep: an entry in an index, and a copy if it is kept apart."""
-    return INSERT + (SLEEP if isinstance(guard.waiting, Waiting) else 0.0)
-
-
-def _news_cost(record: _Record) -> float:
-    """Per row that the opposite input gets: a look-up among those who wait."""
-    return NEWS if record.guard.theirs else 0.0
-
-
-def _is_indexed(guard: Guard) -> bool:
-    """Whether a partner can be looked up in an index that somebody else needs anyway."""
-    return not guard.theirs or guard.opposite.input.users_of(guard.theirs) > guard.is_on
+def _store_cost(edge: Edge) -> float:
+    """Nanoseconds per row for the indexes of what an edge feeds."""
+    return INSERT * max(0, len(edge.input.indexes) - 1)

@@ -81,16 +81,18 @@ class Guard:
         self,
         source: Input,
         opposite: Opposite,
+        within: StreamSet,
         consumer: StreamSet,
         keys: tuple[tuple[KeyColumn, KeyColumn], ...],
         leaves: Mapping[str, LeafWindow],
-        detection: Detection,
         counts: list[int],
         log: list[Message] | None,
     ) -> None:
-        """``counts`` is the tally of the whole tree."""
+        """``within`` is the input of ``consumer``, the join with ``opposite``, that ``source`` is
+        in. ``counts`` is the tally of the whole tree."""
         self.streams = source.streams
         self.opposite = opposite
+        self.within = within
         self.consumer = consumer
         self.mine = tuple(mine for mine, _ in keys)
         self.theirs = tuple(theirs for _, theirs in keys)
@@ -104,7 +106,7 @@ class Guard:
         self.place = len(counts)
         counts += [0, 0, 0, 0]
         self._leaves = leaves
-        self._detection = detection
+        self._detection: Detection = "index"
         self.filter: DemandFilter | None = None
         """The filter over the keys of the opposite input, if that detects who has no partner."""
         self.index: HashIndex | None = None
@@ -133,9 +135,10 @@ class Guard:
 
     # -- on and off, between pushes ----------------------------------------------------------
 
-    def turn_on(self) -> None:
+    def turn_on(self, detection: Detection) -> None:
         """Rows are tested from now on."""
         self.is_on = True
+        self._detection = detection
         self.waiting.open()
         self._attach(self.opposite.input)
         self.opposite.users.append(self)

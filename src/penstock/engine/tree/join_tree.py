@@ -250,9 +250,11 @@ class JoinTree(OperatorTree):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all windows and states, and of what is spared for these."""
+        """Bytes of all windows, states and filters, and of what is spared for these."""
         windows = sum(leaf.nbytes for leaf in self.leaves.values())
-        return windows + sum(state.nbytes for state in self.kept) + self.completion.spare.nbytes
+        states = sum(state.nbytes for state in self.kept)
+        spared = self.completion.spare.nbytes
+        return windows + states + spared + self.guarding.filter_bytes
 
     # -- a push ------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from penstock.engine.feedback.edge import Edge, in_order
+from penstock.engine.feedback.edge import Edge, in_order, order_for
 from penstock.engine.join.join_operator import JoinOperator
 from penstock.engine.join.join_step import Algorithm, JoinStep
 from penstock.engine.state.composite_state import CompositeState
@@ -48,6 +48,8 @@ class OperatorTree:
         failed push puts it back in one go."""
         self.edges: list[Edge] = []
         """All edges, those first for which others may wait."""
+        self.numbered: list[Edge] = []
+        """The same in an order that is the same for every tree of the plan."""
         self.operators: list[JoinOperator] = []
         self.states: list[CompositeState] = []
         self.own_kept: list[CompositeState] = []
@@ -62,7 +64,7 @@ class OperatorTree:
         """Make the edges, and new states for joins that have none."""
         if isinstance(self.root, Join):
             self._inputs = [self._edge(each) for each in self.root.inputs]
-        self.edges = list(self._in_order_of_visit(self._inputs))
+        self.edges = self.numbered = list(self._in_order_of_visit(self.root, self._inputs))
 
     def lower_operators(self) -> Iterator[bool]:
         """Make the operators, each after those of the joins below it, and the last one last."""
@@ -79,9 +81,16 @@ class OperatorTree:
         state = self.carried.get(node.streams) or CompositeState(node.streams, self.leaves)
         return Edge(node, state, self.leaves, children, self.counts)
 
-    def _in_order_of_visit(self, inputs: list[Edge]) -> Iterator[Edge]:
-        for edge in in_order(inputs, self.wiring):
-            yield from self._in_order_of_visit(edge.children)
+    def _in_order_of_visit(self, node: Node, inputs: list[Edge]) -> Iterator[Edge]:
+        order = in_order(inputs, self.wiring)
+        waited = [
+            guard
+            for edge in self.guarded
+            for guard in edge.open_guards
+            if guard.consumer == node.streams
+        ]
+        for edge in order_for(order, waited) if waited else order:
+            yield from self._in_order_of_visit(edge.node, edge.children)
             yield edge
 
     def _operator(
@@ -124,13 +133,14 @@ class OperatorTree:
         for step in self.steps():
             step.dispose()
         self.operators, self.states, self.own_kept = [], [], []
-        self.edges, self._inputs, self.guarded = [], [], []
+        self.edges, self.numbered, self._inputs, self.guarded = [], [], [], []
         self._top = None
 
     def list_kept(self) -> None:
-        """Look anew at what edges keep: guards have come or gone."""
+        """Look anew at what edges keep, and at their order: guards have come or gone."""
         self.own_kept = [*self.states, *(each for edge in self.edges for each in edge.kept)]
         self.guarded = [edge for edge in self.edges if edge.is_guarded]
+        self.edges = list(self._in_order_of_visit(self.root, self._inputs))
 
     def steps(self) -> Iterator[JoinStep]:
         """The steps of all probe orders."""

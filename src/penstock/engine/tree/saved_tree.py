@@ -42,11 +42,11 @@ def save_tree(tree: JoinTree, saved: SavedRows) -> tuple[dict[str, Any], list[pa
     assert tree.rationing is not None
     tables: list[pa.Table] = []
     held: list[tuple[int, str]] = []
-    for number, edge in enumerate(tree.edges):
+    for number, edge in enumerate(tree.numbered):
         for kind, ids in _contents(edge):
             held.append((number, kind))
             tables.append(Composites.undated(ids).save(saved))
-    places = {edge.streams: number for number, edge in enumerate(tree.edges)}
+    places = {edge.streams: number for number, edge in enumerate(tree.numbered)}
     siblings = _siblings(tree)
     debts = []
     columns: list[Int64s] = []
@@ -76,7 +76,7 @@ def load_tree(
 
     The debts are for :func:`load_debts`, when it has been attached to a budget.
     """
-    edges = old.edges
+    edges = old.numbered
     held: dict[tuple[int, str], Mapping[str, Int64s]] = {}
     for number, kind in header["held"]:
         if not 0 <= number < len(edges) or kind not in (STORED, ADMITTED, ASLEEP):
@@ -89,7 +89,7 @@ def load_tree(
             carried[edge.streams] = _filled(edge, held.get((number, STORED)))
     tree = old.successor(old.root, carried)
     old.dispose()
-    for number, edge in enumerate(tree.edges):
+    for number, edge in enumerate(tree.numbered):
         admitted = held.get((number, ADMITTED))
         asleep = held.get((number, ASLEEP))
         edge.restore(None if admitted is None else _filled(edge, admitted), asleep)
@@ -107,7 +107,7 @@ def load_debts(tree: JoinTree, debts: list[Mapping[str, Any]], table: pa.Table) 
         stop = start + each["count"]
         rows, births, deadlines = (column[start:stop] for column in columns)
         _check_debt(tree, each, rows)
-        origin = tree.edges[each["input"]].streams
+        origin = tree.numbered[each["input"]].streams
         tree.rationing.debt.owe(origin, Owed(rows, births, deadlines, tuple(each["bounds"])))
         start = stop
     tree.rationing.follow(tree.inputs())
@@ -115,9 +115,9 @@ def load_debts(tree: JoinTree, debts: list[Mapping[str, Any]], table: pa.Table) 
 
 def _check_debt(tree: JoinTree, owed: Mapping[str, Any], rows: Int64s) -> None:
     """An owed probe starts from a row that is there, and looks no further than there are rows."""
-    if not 0 <= owed["input"] < len(tree.edges) or len(rows) != owed["count"]:
+    if not 0 <= owed["input"] < len(tree.numbered) or len(rows) != owed["count"]:
         raise CheckpointError("the checkpoint is damaged: a debt of no input")
-    edge = tree.edges[owed["input"]]
+    edge = tree.numbered[owed["input"]]
     inputs = _siblings(tree)[edge.streams]
     check_rows(rows, edge.input.rows.head, "the debt", 0)
     bounds = owed["bounds"]

@@ -1,7 +1,7 @@
 """The guards of a tree: which edges have them, and when they come and go.
 
-An input of a join may be guarded by every input that comes before it, or before the one it is in,
-at the same join or at one above (:mod:`penstock.engine.feedback.edge` has the argument). Guards
+An input of a join may wait for every other input of the same join, or of one above, as long as no
+two wait for each other (:mod:`penstock.engine.feedback.edge` has the argument). Guards
 that are always on come when all inputs are complete: an input that lacks rows since a change of
 plan cannot say that a row has no partner. Others come and go with what they save
 (:mod:`penstock.engine.feedback.feedback_policy`). Both happens between pushes.
@@ -30,6 +30,11 @@ class TreeGuards:
         self._policy: FeedbackPolicy | None = None
 
     @property
+    def filter_bytes(self) -> int:
+        """Bytes of all filters: what else guards keep is in windows and states."""
+        return sum(guard.filter.nbytes for guard in self.guards if guard.filter is not None)
+
+    @property
     def are_always_on(self) -> bool:
         """Whether there are guards whenever there may be."""
         return self.feedback is not None and not self.feedback.adaptive
@@ -40,24 +45,35 @@ class TreeGuards:
             self._guard_inputs(self._tree.root, inputs, [], self.feedback)
 
     def _guard_inputs(
-        self, node: Node, inputs: list[Edge], above: list[tuple[Node, Edge]], feedback: Feedback
+        self,
+        node: Node,
+        inputs: list[Edge],
+        above: list[tuple[Node, Edge, Edge]],
+        feedback: Feedback,
     ) -> None:
         """Guard the ``inputs`` of the join ``node``.
 
-        ``above`` are the inputs of joins above for which they may wait, each with its join. In an
-        mjoin an input may wait for another input of the same join as well: what is found of it
-        along a probe order need not be looked up further when a stream to come has no partner.
-        Static relations wait for nobody: who finds no partner in them can be dropped for good.
+        ``above`` are the inputs of joins above for which they may wait, each with its join and the
+        input of that in which they are. In an mjoin an input may wait for another input of the same
+        join as well: what is found of it along a probe order need not be looked up further when a
+        stream to come has no partner. Static relations wait for nobody: who finds no partner in
+        them can be dropped for good. Guards that are always on agree on one order from the start.
         """
         order = in_order(inputs, self._tree.wiring)
         for edge in inputs:
-            siblings = [(node, o) for o in order if o is not edge and may_wait_for(edge, o, order)]
+            siblings = [
+                (node, other, edge)
+                for other in order
+                if other is not edge and (feedback.adaptive or may_wait_for(edge, other, order))
+            ]
             if not edge.is_static:
                 self._guard(edge, above + (siblings if len(inputs) > 2 else []), feedback)
             self._guard_inputs(edge.node, edge.children, siblings + above, feedback)
 
-    def _guard(self, edge: Edge, opposites: list[tuple[Node, Edge]], feedback: Feedback) -> None:
-        for consumer, opposite in opposites:
+    def _guard(
+        self, edge: Edge, opposites: list[tuple[Node, Edge, Edge]], feedback: Feedback
+    ) -> None:
+        for consumer, opposite, within in opposites:
             keys = self._tree.wiring.between(edge.streams, opposite.streams).keys
             level = len({mine.stream for mine, _ in keys})
             if feedback.level is not None and level > feedback.level:
@@ -65,10 +81,10 @@ class TreeGuards:
             guard = Guard(
                 edge.source,
                 opposite,
+                within.streams,
                 consumer.streams,
                 keys,
                 self._tree.leaves,
-                feedback.detection,
                 self._tree.counts,
                 self.messages if feedback.record else None,
             )
@@ -78,16 +94,15 @@ class TreeGuards:
         """Pushes come from now on."""
         self.guards = [guard for edge in self._tree.edges for guard in edge.guards]
         if self.feedback is not None and self.feedback.adaptive and self.guards:
-            self._policy = FeedbackPolicy(self._tree.leaves)
-            for edge, consumer, position in self._tree.inputs():
-                for guard in edge.guards:
-                    self._policy.watch(edge, guard, consumer, position)
+            self._policy = FeedbackPolicy(self._tree.leaves, self.feedback.detection)
+            self._policy.watch(list(self._tree.inputs()))
 
     def turn_all_on(self) -> None:
         """Let all guards test what comes from now on."""
+        assert self.feedback is not None
         for edge in self._tree.edges:
             for guard in edge.guards:
-                edge.turn_on(guard)
+                edge.turn_on(guard, self.feedback.detection)
 
     def undo(self) -> None:
         """The push has failed."""

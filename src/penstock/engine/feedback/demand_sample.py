@@ -1,0 +1,125 @@
+"""What a guard would see, from a sample: who has a partner, and how many rows share a key.
+
+A look must cost next to nothing, also where nobody keeps an index: some hundred rows are looked
+for among the newest tens of thousands of the opposite input, of which those are picked out by a
+small table of bits that may have a key of the sample. A larger input is taken to go on as it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.feedback.guard import Guard
+from penstock.engine.join.join_step import Input, JoinStep
+from penstock.engine.state.composite_state import key_values
+from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.state.probing import exists, probe_keys
+
+Int64s = NDArray[np.int64]
+Leaves = Mapping[str, LeafWindow]
+
+SAMPLE_ROWS = 512
+"""Rows whose partners are looked for."""
+_SEARCHED_ROWS = 1 << 13
+"""Rows of an input without an index among which they are looked for, at most: 0.1 ms."""
+_WITHHELD_ROWS = 64
+"""Sleepers whose pairs are counted: a probe may find many for each."""
+PAIRS_PER_FOUND = 2.0
+"""Pairs in the life of a row for each that it would find now: as many come later as are there."""
+_BITS = 1 << 14
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(50)
+
+
+def newest_rows(source: Input, most: int) -> dict[str, Int64s]:
+    """The leaf rows of the newest rows that ``source`` has."""
+    rows = source.rows
+    return source.resolve(np.arange(max(rows.tail, rows.head - most), rows.head, dtype=np.int64))
+
+
+def share_met(guard: Guard, source: Input, leaves: Leaves, growth: float) -> float:
+    """The share of the newest rows of ``source`` that would have a partner if the opposite input
+    had ``growth`` times the rows. None found among so few does not mean that there is none: half a
+    row counts as found."""
+    target = guard.opposite.input
+    if not guard.theirs:
+        return float(len(target.rows) > 0)
+    sought = key_values(guard.mine, newest_rows(source, SAMPLE_ROWS), leaves)
+    if len(sought) == 0 or len(target.rows) == 0:
+        return 0.0
+    index = target.whole_index(guard.theirs)
+    if index is not None:
+        found = exists(sought, target.rows, index, np.empty(len(sought), np.bool_))
+    else:
+        held = key_values(guard.theirs, newest_rows(target, _SEARCHED_ROWS), leaves)
+        found = int(np.count_nonzero(_are_among(sought, held)))
+        growth *= len(target.rows) / len(held)
+    lonely = 1.0 - (found + 0.5) / (len(sought) + 1.0)
+    return float(1.0 - lonely**growth)
+
+
+def _are_among(sought: Int64s, held: Int64s) -> NDArray[np.bool_]:
+    bits = np.zeros(_BITS, np.bool_)
+    bits[_places(sought)] = True
+    found: NDArray[np.bool_] = np.isin(sought, held[bits[_places(held)]])
+    return found
+
+
+def _places(keys: Int64s) -> NDArray[np.uint64]:
+    return (keys.view(np.uint64) * _FACTOR) >> _SHIFT
+
+
+def rows_per_key(guard: Guard, source: Input, leaves: Leaves) -> float:
+    """The rows of ``source`` that have the key of a row of the opposite input, on average."""
+    if not guard.theirs or len(source.rows) == 0:
+        return 0.0
+    own = np.sort(key_values(guard.mine, newest_rows(source, SAMPLE_ROWS), leaves))
+    news = key_values(guard.theirs, newest_rows(guard.opposite.input, SAMPLE_ROWS), leaves)
+    if len(news) == 0:
+        news = own  # As if they came from the same values.
+    found = np.searchsorted(own, news, "right") - np.searchsorted(own, news, "left")
+    return float(np.mean(found)) * len(source.rows) / len(own)
+
+
+def share_let_through(guard: Guard, others: list[Guard], leaves: Leaves) -> float:
+    """The share of those who wait at ``guard`` that the ``others`` would let through."""
+    asleep = guard.waiting.sleepers()
+    ids = {stream: rows[-SAMPLE_ROWS:] for stream, rows in asleep.items()}
+    count = len(next(iter(ids.values())))
+    if count == 0:
+        return 1.0
+    passes = np.ones(count, np.bool_)
+    found = np.empty(count, np.bool_)
+    for other in others:
+        rows = other.opposite.input.rows
+        if not other.theirs:
+            passes &= rows.head > rows.low
+            continue
+        keys = key_values(other.mine, ids, leaves)
+        if other.filter is not None:
+            other.filter.may_contain(keys, found)
+        elif other.index is not None:
+            exists(keys, rows, other.index, found)
+        else:
+            continue
+        passes &= found
+    return float(np.mean(passes))
+
+
+def pairs_withheld(guard: Guard, step: JoinStep, leaves: Leaves) -> float | None:
+    """Pairs per row that those who wait at ``guard`` would find now in the first ``step`` of their
+    join; None if nobody waits, or there is no index."""
+    if step.index is None:
+        return None
+    asleep = guard.waiting.sleepers()
+    ids = {stream: rows[-_WITHHELD_ROWS:] for stream, rows in asleep.items()}
+    count = len(next(iter(ids.values())))
+    if count == 0:
+        return None
+    rows = step.target.rows
+    keys = key_values(step.left_keys, ids, leaves)
+    at, _ = probe_keys(keys, rows, step.index, rows.head, float(count))
+    return len(at) / count
