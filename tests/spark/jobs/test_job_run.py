@@ -207,6 +207,8 @@ def test_a_partitioned_json_sink_and_hot_values(
 
 def test_a_table_of_a_database(spark: SparkSession, tmp_path: Path) -> None:
     """Spark has no stream into JDBC, so batches are appended, over a restart too."""
+    jvm: Any = spark._jvm
+    jvm.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
     url = f"jdbc:derby:{tmp_path / 'database'};create=true"
     table = f'format = "jdbc"\noptions.url = "{url}"\noptions.dbtable = "answer"'
     case = JobCase(tmp_path, spark).write(dict.fromkeys("ABC", "parquet"), sink=table)
