@@ -88,8 +88,12 @@ endef
 $(INSTALLED): requirements.lock pyproject.toml
 	$(call install,requirements.lock,1.7 GB)
 
-$(VENV)/.demo: requirements-demo.lock pyproject.toml
-	$(call install,requirements-demo.lock,1.2 GB)
+# Kernels are compiled while Spark is still being installed: that leaves a core idle.
+$(VENV)/.demo: requirements-engine.lock requirements-demo.lock pyproject.toml
+	$(call install,requirements-engine.lock,1.2 GB)
+	@rm -f $@; $(BIN)/penstock warm-up --first >/dev/null 2>&1 & \
+	$(PIP) install --require-hashes --requirement requirements-demo.lock
+	@touch $@
 
 $(COMPILED): $(INSTALLED) $(KERNELS)
 	@$(BIN)/penstock warm-up
@@ -106,6 +110,9 @@ lock: $(INSTALLED) ## pin the newest versions that pyproject.toml allows
 	PATH="$$PATH:$(BIN)" UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile pyproject.toml \
 		--extra spark --group demo --universal --python-version 3.11 --generate-hashes --quiet \
 		--no-emit-index-url --constraint requirements.lock --output-file requirements-demo.lock
+	PATH="$$PATH:$(BIN)" UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile pyproject.toml \
+		--group demo --universal --python-version 3.11 --generate-hashes --quiet \
+		--no-emit-index-url --constraint requirements.lock --output-file requirements-engine.lock
 
 release: $(INSTALLED) ## wheel, sdist and notes of this version into dist; uploads nothing
 	rm -rf dist

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -46,4 +46,5 @@ def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession
         log.path.unlink(missing_ok=True)
 
     monkeypatch.setattr(run_module, "started_spark", started)
+    monkeypatch.setattr(run_module, "kernels_beside", lambda _: nullcontext(lambda _: None))
     return spark

@@ -19,6 +19,9 @@ def add_parser(commands: Any) -> None:
         epilog="example: penstock warm-up --spark",
     )
     parser.add_argument("--spark", action="store_true", help="keep Java's classes as well")
+    parser.add_argument(
+        "--first", action="store_true", help="only the kernels that a plain join needs"
+    )
     parser.set_defaults(run=run)
 
 
@@ -27,7 +30,9 @@ def run(options: argparse.Namespace) -> int:
     from penstock.machine.warm_up import warm_up
 
     start = time.perf_counter()
-    compiled = compile_ahead(progress=_show if sys.stderr.isatty() else None) + warm_up()
+    compiled = compile_ahead(options.first, _show if sys.stderr.isatty() else None)
+    if not options.first:
+        compiled += warm_up()
     if compiled:
         seconds = time.perf_counter() - start
         print(f"penstock: compiled {compiled} kernels in {seconds:.0f} s", file=sys.stderr)

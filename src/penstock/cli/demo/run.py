@@ -35,8 +35,9 @@ def run_demo(
     """
     query = penstock.parse(QUERY if overload is None else SURGE_QUERY, schemas=SCHEMAS)
     console = console or Console(highlight=False)
-    with kernels_beside(console):
+    with kernels_beside(console) as wait_for_kernels:
         house = AuctionHouse(seed)
+        wait_for_kernels(lambda: False)
     _load_kernels(query, plan)
     engine = penstock.Engine(
         query,

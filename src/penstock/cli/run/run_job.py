@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from penstock.cli.kernels_beside import kernels_beside
 from penstock.cli.run.progress import Progress
 from penstock.cli.run.spark_start import SparkLog, started_spark
 from penstock.cli.run.view import Extra, LineView, LiveView, View, show_summary
@@ -48,7 +49,10 @@ def run_job(
     """
     console = console or Console(highlight=False)
     is_live = console.is_terminal and not plain and spark_log is None
-    with started_spark(job, console, spark_log) as (spark, log):
+    with (
+        kernels_beside(console) as wait_for_kernels,
+        started_spark(job, console, spark_log) as (spark, log),
+    ):
         from penstock.spark.jobs.job_run import JobRun
         from penstock.spark.jobs.prepared_job import prepare
 
@@ -59,11 +63,19 @@ def run_job(
             _alerting(job, view) as alert,
             JobRun(prepare(job, spark)) as run,
             _asked_to_stop(run, view) as asked,
-            view,
         ):
             if page is not None:
                 page.check = run.check_order
-            _watch(run, view, progress, _Shown(page, results, alert), tick)
+            began_with = run.start()
+
+            def is_over() -> bool:
+                if tick is not None:
+                    tick(run, progress)
+                return bool(asked) or run.ended
+
+            wait_for_kernels(is_over)  # Spark opens the sources and starts its Python meanwhile.
+            with view:
+                _watch(run, began_with, view, progress, _Shown(page, results, alert), tick)
         seconds = time.monotonic() - began
         more = _how_to_go_on(job, progress, asked)
         show_summary(console, progress, seconds, is_live, ("events", _log_of(run)), *more)
@@ -114,8 +126,16 @@ class _Shown:
             self.page.show_results(self.results.rows())
 
 
-def _watch(run: JobRun, view: View, progress: Progress, shown: _Shown, tick: Tick | None) -> None:
-    events = [run.start()]
+def _watch(
+    run: JobRun,
+    start: Event,
+    view: View,
+    progress: Progress,
+    shown: _Shown,
+    tick: Tick | None,
+) -> None:
+    """Show what happens from the ``start`` on, until the run has ended."""
+    events = [start]
     while True:
         for event in events:
             progress.note(event)

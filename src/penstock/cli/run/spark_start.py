@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from penstock.cli.kernels_beside import kernels_beside
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def started_spark(
     need_spark()
     log = SparkLog()
     try:
-        with kernels_beside(console), sign_of_life(console, "starting Spark"):
+        with sign_of_life(console, "starting Spark"):
             from penstock.spark.jobs.job_session import job_session
 
             with _stderr_to(None if spark_log else log.path):
