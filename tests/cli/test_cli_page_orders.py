@@ -71,7 +71,7 @@ def test_an_order_goes_to_the_run_and_comes_back_as_a_decision() -> None:
         run: Any = Run()
         view = LineView(Console(file=said, width=120))
         progress = Progress()
-        _watch(run, view, progress, _Shown(page, None), None)
+        _watch(run, run.start(), view, progress, _Shown(page, None), None)
     marks = [each["title"] for each in hub.told(Seen())[0]["decisions"]]
     assert marks == ["started", "order refused", "pin ordered", "plan pinned", "stopped"]
     assert f"ordered: pin {AFTER}\ncell 0: pin: plan {AFTER}\n" in said.getvalue()

@@ -147,8 +147,8 @@ def test_summaries() -> None:
         "input       1,200 rows in 2.0 s; A 1,000, B 200",
         "results     80",
         "late        4 rows behind the watermark, dropped",
-        "batches     1, 500 ms each, the slowest 500 ms",
-        "engines     250 ms in all cells; batches took 500 ms",
+        "batches     1, which took 500 ms",
+        "engines     250 ms in all cells, of 500 ms that batches took",
         "state       10.5 MB in engines, 2.1 MB in Spark",
     ]
 

@@ -105,10 +105,11 @@ def _starts(seen: list[Candidate], limits: Limits) -> list[Candidate]:
 
 def _least_cpu(problem: Problem, limits: Limits, mjoin: Candidate, bjtree: Candidate) -> Verdict:
     """No limit on CPU: make it as small as the memory lets it."""
+    within = "" if limits.memory is None else " within the memory limit"
     if _is_small(problem):
         qualified = jtree_finder(problem, limits)
         if qualified:
-            return Choice(qualified[0], "the least CPU of all plans within the memory limit")
+            return Choice(qualified[0], f"the least CPU of all plans{within}")
         return Refusal(mjoin, limits, True, "no plan is within the memory limit")
     seen = [mjoin, bjtree, *state_removal(problem, limits, bjtree)]
     memory: Memory = {}
@@ -118,7 +119,7 @@ def _least_cpu(problem: Problem, limits: Limits, mjoin: Candidate, bjtree: Candi
     ]
     best = nearest(seen, limits)
     if is_qualified(best.cost, limits):
-        return Choice(best, "the least CPU that was found within the memory limit")
+        return Choice(best, f"the least CPU that was found{within}")
     return Refusal(best, limits, False, "no plan within the memory limit was found")
 
 

@@ -179,12 +179,21 @@ def _window(
             text,
             *item.window.span,
             "name the event-time column with event_time=…, or write no window if the relation "
-            "is static",
+            f"is static{_inside(schema)}",
         )
     if isinstance(window, Rows):
         keys = tuple(_partition_key(key, source, schema, text) for key in item.window.partition_by)
         window = replace(window, partition_by=tuple(dict.fromkeys(keys)))
     return window
+
+
+def _inside(schema: pa.Schema) -> str:
+    """The way to an event time that may be a field of a struct."""
+    structs = [f for f in schema if pa.types.is_struct(f.type) and f.type.num_fields]
+    if not structs:
+        return ""
+    path = f"{structs[-1].name}.{structs[-1].type.field(0).name}"
+    return f"; a field such as {path} has to be a column: in a job file, {path} AS ts in select"
 
 
 def _partition_key(key: Name, source: str, schema: pa.Schema, text: str) -> str:

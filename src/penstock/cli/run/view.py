@@ -85,7 +85,7 @@ class LineView:
         for event in events:
             if isinstance(event, Start):
                 self.say(started(event))
-                self.say(f"plan {event.plan}, {event.placement}")
+                self.say(f"begins with plan {event.plan}, in {event.placement}")
                 if event.lane:
                     self.say(event.lane)
             elif isinstance(event, Warned):
@@ -284,11 +284,13 @@ def summary(progress: Progress, seconds: float) -> list[tuple[str, str]]:
         lines += [
             (
                 "batches",
-                f"{progress.batches:,}, {span(usual)} each, the slowest {span(progress.slowest)}",
+                f"{progress.batches:,}, {span(usual)} each, the slowest {span(progress.slowest)}"
+                if progress.batches > 1
+                else f"1, which took {span(usual)}",
             ),
             (
                 "engines",
-                f"{span(progress.engine)} in all cells; batches took {span(progress.busy)}",
+                f"{span(progress.engine)} in all cells, of {span(progress.busy)} that batches took",
             ),
             (
                 "state",
