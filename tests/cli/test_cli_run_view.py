@@ -106,6 +106,23 @@ def test_the_screen(width: int, cells: int) -> None:
     assert ("and 28 cells more" in shown) == (cells == 40)
 
 
+def test_the_screen_names_the_plan_that_runs() -> None:
+    """Not the one that the run began with."""
+    changed = batch(1)
+    first, other = changed.cells
+    both = replace(changed, cells=(first, replace(other, plan="(B A)")))
+    last = replace(changed, cells=tuple(replace(each, plan="(B A)") for each in changed.cells))
+    for latest, told in (
+        (changed, "plan (A B)"),
+        (both, "2 plans in 2 cells"),
+        (last, "plan (B A)"),
+    ):
+        written = io.StringIO()
+        console = Console(file=written, width=100)
+        console.print(LiveView(console).screen(seen(START, latest)))
+        assert f" {told} " in written.getvalue()
+
+
 def test_lines_come_once_per_second_and_the_last_always() -> None:
     written = io.StringIO()
     now = 0.0

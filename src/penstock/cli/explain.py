@@ -81,9 +81,7 @@ def run(options: argparse.Namespace) -> int:
     explanation = planned(problem, job.plan, limits)
     lines = rendered(explanation, options)
     if options.format == "text":
-        begins = (
-            f"a run begins with {prepared.plan}, and with rates as below goes over to"
-        )
+        begins = f"a run begins with {prepared.plan}, and with rates as below goes over to"
         chosen = [begins] if job.plan == "auto" and str(explanation.plan) != prepared.plan else []
         lines = ["in each cell", *chosen, *lines, *(f"  {a}" for a in assumed)]
         lines = [*explained(prepared), "", *lines]

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.markup import escape
 from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table
@@ -178,7 +179,7 @@ class LiveView:
             grid,
             title=f"[bold]Penstock[/] · {start.job if start else 'starting'}",
             title_align="left",
-            subtitle=f"plan {start.plan}" if start else None,
+            subtitle=_plans(progress),
             subtitle_align="right",
             border_style=_ACCENT,
             width=self._width,
@@ -241,6 +242,15 @@ class LiveView:
 
     def _panel(self, title: str, inside: RenderableType) -> RenderableType:
         return Panel(inside, title=title, title_align="left", border_style="dim", width=self._width)
+
+
+def _plans(progress: Progress) -> str | None:
+    """The plan that runs, or how many there are in the cells; at first that of the start."""
+    running = {cell.plan for cell in progress.cells if cell.plan}
+    if len(running) > 1:
+        return f"{count(len(running), 'plan')} in {count(len(progress.cells), 'cell')}"
+    plan = next(iter(running), progress.start.plan if progress.start else None)
+    return None if plan is None else escape(f"plan {plan}")
 
 
 def decided(event: PlanDecision) -> str:

@@ -1,6 +1,8 @@
 // Sources side by side: what comes, how far each has got, what did not get in and why.
 
 const REASONS = ["late", "no event time", "unreadable"];
+// A share of dropped rows from which somebody should have a look: a few late ones are nothing.
+const MANY = 0.01;
 
 function showSources({ sources, status }, table) {
   const now = isOver(status) ? "rows at the end" : "rows now";
@@ -9,14 +11,18 @@ function showSources({ sources, status }, table) {
   const columns = [
     ["source", (each) => each.name], [now, (each) => perSecond(each.rate)], ["rows in all", (each) => short(each.rows)],
     ["newest event", (each) => eventTime(each.newest)], ["last rows came", (each) => `${each.silent === null ? "" : "SILENT since "}${each.last === null ? "the start" : clockTime(each.last)}`],
-    ["backlog", (each) => (each.backlog === null ? "not told" : `${short(each.backlog)} rows`)],
+    ["backlog", (each) => (each.backlog === null ? "unknown" : `${short(each.backlog)} rows`)],
     ...reasons.map((reason) => [reason, (each) => withShare(each.dropped[reason] || 0, each.rows)]),
     ["filtered", (each) => withShare(each.filtered, each.rows)],
   ];
   showTable(table, columns.map(([name]) => name), sources.map((each) => columns.map(([, write]) => write(each))), new Set([0]));
   sources.forEach((each, place) => {
     const { cells } = table.tBodies[0].rows[place];
-    reasons.forEach((reason, column) => cells[6 + column].classList.toggle("bad", Boolean(each.dropped[reason])));
+    reasons.forEach((reason, column) => {
+      const count = each.dropped[reason] || 0;
+      cells[6 + column].classList.toggle("bad", count >= MANY * each.rows && count > 0);
+      cells[6 + column].classList.toggle("warn", count < MANY * each.rows && count > 0);
+    });
     cells[4].classList.toggle("bad", each.silent !== null);
   });
 }
