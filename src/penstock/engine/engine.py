@@ -135,6 +135,7 @@ class Engine:
             self.options.adapt != "off",
             self.options.adapt != "on" and plan != "auto",
             self.options.limits,
+            statistics is not None,
         )
         if plan == "auto" and statistics is not None:
             plan = self._planned(statistics)

@@ -24,15 +24,23 @@ another. Of the plans that are clearly better, up to :data:`RIVALS` with the lea
 the one that costs least over a window with the change paid. That is for up to :data:`SMALL`
 streams; beyond, it is the plan with the least CPU.
 
-**Enough.** A gain below :data:`WORTHWHILE` of the present cost is not worth a change: estimates are
-not better than that.
+**Bursts.** Not every gain is trusted. One below :data:`WORTHWHILE` of the present cost may be a
+mistake of the estimates; and one that there is only with the statistics of the moment, and not with
+those of several windows, is that of a burst, which will be over. Such gains have no horizon: the
+credit alone must pay for the change. Nothing is vetoed: a small gain that lasts, or a burst that
+does not end, pays in time.
+
+**Lessons.** What the plan that runs has cost is measured, in CPU seconds per second and in bytes,
+and its ratio to the model is remembered for that plan (:mod:`penstock.planning.lessons`). A plan
+that was left because the model flattered another is come back to when the other has been measured.
 
 **Limits** go first. If the present plan is over a limit and another is within, that one is taken
 at once. If none is within, the nearest is taken when it is clearly nearer, and every such decision
 says so (``exceeded``): a running query is never stopped for want of a plan. To come back to a
 cheaper plan, there must be some room below the limits (:data:`ROOM`): estimates swing too.
 
-Everything is in seconds of event time and CPU seconds of the cost model. No clock is read.
+Everything is in seconds of event time and CPU seconds. No clock is read here: what was measured is
+given.
 """
 
 from __future__ import annotations
@@ -46,18 +54,28 @@ from penstock.plan.notation import read
 from penstock.plan.plan import Plan, write
 from penstock.planning.block import Cost
 from penstock.planning.jtree_finder import jtree_finder
+from penstock.planning.lessons import CALM, UNMEASURED, Lessons, Measured, learnt
 from penstock.planning.limits import Limits
 from penstock.planning.migration_cost import change_cost, migration_cost
+from penstock.planning.mjoin_ordering import mjoin_ordering
 from penstock.planning.planner import decide
 from penstock.planning.problem import Candidate, Problem
-from penstock.planning.verdict import Choice, Refusal, Verdict, is_qualified, overrun
+from penstock.planning.verdict import (
+    Choice,
+    Refusal,
+    Verdict,
+    is_qualified,
+    overrun,
+    verdict_on,
+)
 from penstock.planning.written_cost import written_cost
 
 Action = Literal["keep", "migrate"]
 NOT_YET = "the gain does not repay the change yet"
+FIRST = "the first batch says so"
 
 WORTHWHILE = 0.1
-"""The least gain that is worth a change, as a share of what the present plan costs."""
+"""The least gain that is trusted to last, as a share of what the present plan costs."""
 ROOM = 0.9
 """The share of the limits that a plan must be within to be taken for its gain."""
 CLEARLY = math.log(1.1)
@@ -66,6 +84,8 @@ MOST_TRUST = 1.0
 LEAST_TRUST = 1 / 64
 RIVALS = 4
 """Plans that have credit, at most; of more, those with the least lose it."""
+SEVERAL = 16
+"""Plans with the least modelled CPU that are compared by what was measured, at most."""
 SMALL = 4
 """Streams of a block of which all plans are compared."""
 
@@ -129,6 +149,10 @@ class Memory:
     """The plan before the last change of its own; None if that was not its own."""
     debt: float = 0.0
     """CPU seconds that the change cost and has not earned back; below 0 if it has."""
+    ratios: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Measured over modelled CPU, and bytes, by plan without probe orders."""
+    modelled: float | None = None
+    """CPU of the plan that runs, by the model at the last look; None after a change."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -138,47 +162,82 @@ class Memory:
             "trust": self.trust,
             "left": self.left,
             "debt": self.debt,
+            "modelled": self.modelled,
+            "ratios": {plan: list(ratio) for plan, ratio in self.ratios.items()},
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Memory:
-        return cls(**{name: values[name] for name in cls.__dataclass_fields__ if name in values})
+        known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
+        ratios = {plan: (cpu, size) for plan, (cpu, size) in known.get("ratios", {}).items()}
+        return cls(**known | {"ratios": ratios})
 
     def afresh(self, at: float) -> Memory:
         """After a change by somebody else: nothing is held for or against any plan."""
-        return Memory(at=at, trust=self.trust)
+        return Memory(at=at, trust=self.trust, ratios=self.ratios)
 
 
 def look(
-    problem: Problem, plan: Plan, limits: Limits, memory: Memory, at: float
+    problem: Problem,
+    plan: Plan,
+    limits: Limits,
+    memory: Memory,
+    at: float,
+    usual: Problem | None = None,
+    measured: Measured = UNMEASURED,
 ) -> tuple[Decision, Memory]:
-    """Keep ``plan`` or migrate, at ``at`` seconds of event time; and what to remember."""
+    """Keep ``plan`` or migrate, at ``at`` seconds of event time; and what to remember.
+
+    ``usual`` is the same with statistics over several windows, if there have been as many.
+    ``measured`` is what ``plan`` has cost since the last look.
+    """
     elapsed = 0.0 if memory.at is None else max(0.0, at - memory.at)
-    here = written_cost(problem, plan)
+    modelled = written_cost(problem, plan)
+    own = problem.outline_of(plan)
+    then = memory.modelled
+    if then is None or not 1 / CALM <= modelled.cpu / max(then, 1e-30) <= CALM:
+        measured = replace(measured, cpu=None)
+    lessons = Lessons(own, learnt(memory.ratios, own, modelled, measured))
+    here = lessons.corrected(own, modelled)
     gains: dict[str, float] = {}
     if memory.left is not None:
-        gains[memory.left] = here.cpu - written_cost(problem, read(memory.left)).cpu
+        left = read(memory.left)
+        gains[memory.left] = (
+            here.cpu - lessons.corrected(problem.outline_of(left), written_cost(problem, left)).cpu
+        )
         earned = -_mean(memory.gains, gains, memory.left) * elapsed
         memory = replace(memory, debt=memory.debt - earned)
     within = is_qualified(here, limits)
-    small = _small_choice(problem, plan, here, _with_room(limits)) if within else None
-    verdict = small or best_plan(problem, _with_room(limits) if within else limits)
+    aim = lessons.modelled(_with_room(limits) if within else limits)
+    small = _small_choice(problem, plan, here, aim, lessons) if within else None
+    verdict = small or best_plan(problem, aim)
     candidate = verdict.candidate if isinstance(verdict, Choice) else verdict.nearest
-    rival, there = problem.plan_of(candidate), candidate.cost
     outline = problem.outline(candidate)
-    nothing_better = within and isinstance(verdict, Refusal)
+    there = lessons.corrected(outline, candidate.cost)
+    if isinstance(verdict, Choice) and not is_qualified(there, limits):
+        # It has been tried, and needs more than the model says: store nothing instead.
+        candidate = mjoin_ordering(problem)
+        outline = problem.outline(candidate)
+        there = lessons.corrected(outline, candidate.cost)
+        verdict = verdict_on(
+            Candidate(candidate.shapes, there), limits, "the plans that fit by the model do not"
+        )
+    rival = problem.plan_of(candidate)
+    nothing_better = within and (isinstance(verdict, Refusal) or not is_qualified(there, limits))
     same_shape = candidate.shapes == problem.shapes_of(plan)
     if nothing_better or (same_shape and here.cpu <= there.cpu * (1 + 1e-9)):
         rival, there = plan, here
     gains[outline] = here.cpu - there.cpu
     for known in memory.credit:
-        gains.setdefault(known, here.cpu - problem.price(read(known)).cpu)
+        gains.setdefault(known, here.cpu - lessons.corrected(known, problem.price(read(known))).cpu)
     credit = {
         known: max(0.0, memory.credit.get(known, 0.0) + _mean(memory.gains, gains, known) * elapsed)
         for known in gains
         if known != memory.left
     }
     horizon = memory.trust * longest_window(problem)
+    if gains[outline] < WORTHWHILE * here.cpu or _is_passing(usual, plan, rival, lessons):
+        horizon = 0.0
     cost = migration_cost(problem, plan, rival)
     decision = Decision(
         "keep",
@@ -197,13 +256,51 @@ def look(
     )
     decision = _decided(decision, verdict, here, there, limits)
     if decision.action == "keep":
-        return decision, replace(memory, at=at, credit=_most(credit), gains=gains)
+        return decision, replace(
+            memory,
+            at=at,
+            credit=_most(credit),
+            gains=gains,
+            ratios=lessons.ratios,
+            modelled=modelled.cpu,
+        )
     trust = memory.trust
     if memory.left is not None:
         trust = min(MOST_TRUST, 2 * trust) if memory.debt <= 0 else trust / 2
         trust = trust if trust >= LEAST_TRUST else 0.0
-    left = write(plan)
-    return decision, Memory(at, gains={left: -decision.gain}, trust=trust, left=left, debt=cost)
+    left_plan = write(plan)
+    return decision, Memory(
+        at,
+        gains={left_plan: -decision.gain},
+        trust=trust,
+        left=left_plan,
+        debt=cost,
+        ratios=lessons.ratios,
+    )
+
+
+def first_look(problem: Problem, plan: Plan, limits: Limits) -> Decision:
+    """Begin with ``plan`` or another, while there are no windows yet and a change costs nothing."""
+    here = written_cost(problem, plan)
+    verdict = best_plan(problem, limits)
+    candidate = verdict.candidate if isinstance(verdict, Choice) else verdict.nearest
+    rival, there = problem.plan_of(candidate), candidate.cost
+    better = there.cpu < here.cpu or not is_qualified(here, limits)
+    return Decision(
+        "migrate" if better else "keep",
+        FIRST if better else "it is the best plan",
+        write(plan),
+        write(rival if better else plan),
+        0.0,
+        here.cpu,
+        there.cpu if better else here.cpu,
+        here.memory,
+        there.memory if better else here.memory,
+        0.0,
+        0.0,
+        0.0,
+        () if isinstance(verdict, Choice) else verdict.exceeded,
+    )
 
 
 def best_plan(problem: Problem, limits: Limits) -> Verdict:
@@ -215,7 +312,9 @@ def best_plan(problem: Problem, limits: Limits) -> Verdict:
     return verdict if limits.cpu is None else decide(problem, limits)
 
 
-def _small_choice(problem: Problem, plan: Plan, here: Cost, limits: Limits) -> Choice | None:
+def _small_choice(
+    problem: Problem, plan: Plan, here: Cost, limits: Limits, lessons: Lessons
+) -> Choice | None:
     """Of the plans clearly better than ``plan``, the one that costs least over a window, with the
     change to it; the best of all if none is; None if there is none or if they are too many."""
     if any(len(block.windows) > SMALL for block in problem.blocks):
@@ -223,14 +322,28 @@ def _small_choice(problem: Problem, plan: Plan, here: Cost, limits: Limits) -> C
     found = jtree_finder(problem, limits, keep="all")
     if not found:
         return None
-    enough = (1 - WORTHWHILE) * here.cpu
-    better = [each for each in found[:RIVALS] if each.cost.cpu <= enough]
     window, shapes = longest_window(problem), problem.shapes_of(plan)
 
-    def total(candidate: Candidate) -> float:
-        return candidate.cost.cpu * window + change_cost(problem, shapes, candidate.shapes)
+    def cpu(candidate: Candidate) -> float:
+        return lessons.corrected(problem.outline(candidate), candidate.cost).cpu
 
+    def total(candidate: Candidate) -> float:
+        return cpu(candidate) * window + change_cost(problem, shapes, candidate.shapes)
+
+    found = sorted(found[:SEVERAL], key=cpu)
+    better = [each for each in found[:RIVALS] if cpu(each) <= (1 - WORTHWHILE) * here.cpu]
     return Choice(min(better, key=total, default=found[0]), "the least CPU of all plans")
+
+
+def _is_passing(usual: Problem | None, plan: Plan, rival: Plan, lessons: Lessons) -> bool:
+    """Whether ``rival`` is better than ``plan`` only with the statistics of the moment."""
+    if usual is None or plan == rival:
+        return False
+    here, there = (
+        lessons.corrected(usual.outline_of(each), written_cost(usual, each)).cpu
+        for each in (plan, rival)
+    )
+    return there >= here
 
 
 def _with_room(limits: Limits) -> Limits:
@@ -265,8 +378,8 @@ def _decided(
     if not is_qualified(here, limits):
         over = " and ".join(_exceeded(here, limits))
         return replace(decision, action="migrate", reason=f"it is over the limit of {over}")
-    if decision.gain < WORTHWHILE * here.cpu:
-        return replace(decision, reason="no other plan saves enough to be worth a change")
+    if decision.gain <= 0:
+        return replace(decision, reason="it is the best plan")
     if decision.shortfall > 0:
         return replace(decision, reason=NOT_YET)
     return replace(decision, action="migrate", reason="the gain repays the change")

@@ -17,6 +17,9 @@ from penstock.planning.cardinality import Cardinality, Floats
 from penstock.planning.storage import Storage
 from penstock.planning.unit_costs import UnitCosts
 
+MANY = 1024
+"""Rows of a batch that are many for a state: the cost of a batch is paid in full."""
+
 
 class Cost(NamedTuple):
     """What a plan or a part of it uses per second."""
@@ -236,7 +239,9 @@ class Block:
         memory = self.storage.of_state(
             made * self.cardinality.size(mask), mask.bit_count(), indexes, kept
         )
-        return Cost(made * self.cardinality.rate(mask) * each, memory)
+        rate = made * self.cardinality.rate(mask)
+        batches = self.pushes * min(1.0, rate / (MANY * self.pushes)) if self.pushes else 0.0
+        return Cost(rate * each + batches * costs.state, memory)
 
 
 def _matrix(rows: Sequence[int]) -> Floats:

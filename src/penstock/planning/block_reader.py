@@ -233,7 +233,13 @@ class BlockReader:
                 implied = [min(q[i], q[j]) for q in big if q[i] != ABSENT and q[j] != ABSENT]
                 if share is None:
                     factor = factors.get(frozenset((left, right)), 0.0)
-                elif implied or frozenset((left, right)) in factors or share == 1.0:
+                elif (
+                    implied
+                    or share == 1.0
+                    or frozenset((left, right)) in factors
+                    # A state over the two was seen: not all of their rows are alive together.
+                    or StreamSet((left, right)) in self.statistics.observed
+                ):
                     factor = log(share) - sum(implied)
                 else:
                     raise OptionError(

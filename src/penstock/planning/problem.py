@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from penstock.errors import OptionError
 from penstock.plan.plan import Join, Leaf, Node, Plan, block_of, write
-from penstock.planning.block import Block, Cost
+from penstock.planning.block import NOTHING, Block, Cost
 from penstock.planning.block_reader import BlockReader
 from penstock.planning.cost_model import shape_cost
 from penstock.planning.probe_orders import probe_orders
@@ -89,6 +89,10 @@ class Problem:
             _outline(block, shape)
             for block, shape in zip(self.blocks, candidate.shapes, strict=True)
         )
+
+    def outline_of(self, plan: Plan) -> str:
+        """The same of any plan: equal for equal shapes, however they are written."""
+        return self.outline(Candidate(self.shapes_of(plan), NOTHING))
 
     def shapes_of(self, plan: Plan) -> tuple[Shape, ...]:
         """The shapes of ``plan``; blocks that it does not mention are single mjoins."""

@@ -23,14 +23,16 @@ from typing import Any
 
 from penstock.errors import OptionError
 
-_NO_MORE = dict.fromkeys(("probe", "compare", "index", "arrival", "result", "push", "step"), 0.0)
+_NO_MORE = dict.fromkeys(
+    ("probe", "compare", "index", "arrival", "result", "push", "step", "state"), 0.0
+)
 
 
 @dataclass(frozen=True, slots=True)
 class UnitCosts:
     """CPU seconds per operation."""
 
-    insert: float = 9e-9
+    insert: float = 20e-9
     """C_i: a row goes into a state with one index."""
     delete: float = 1.5e-9
     """C_d: a row leaves a state."""
@@ -46,10 +48,13 @@ class UnitCosts:
     """A tuple is taken in: checked, decoded, its keys encoded."""
     result: float = 19e-9
     """A result leaves."""
-    push: float = 100e-6
+    push: float = 40e-6
     """A stream has a batch in a push, however small."""
     step: float = 2e-6
     """A batch, however small, goes through one step of a probe order."""
+    state: float = 100e-6
+    """The rows of a batch go into a state of several streams, if they are many: room is made, and
+    what has died is cleared away."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -30,7 +30,7 @@ def linked(
     rates: Mapping[str, float],
     partners: Mapping[Pair, float],
     window: float = 2.0,
-    seconds: float = 20.0,
+    seconds: float = 40.0,
     slices: int = 10,
 ) -> Workload:
     """Streams with ``rates``; a row of the first of a pair has so many ``partners`` in the second's

@@ -51,7 +51,7 @@ class Workload:
     window: str = "RANGE 2 SECONDS"
     windows: Mapping[str, str] = field(default_factory=dict)
     """Windows of streams that have another one."""
-    seconds: float = 20.0
+    seconds: float = 40.0
     """Event time of the run."""
     slices: int = 10
     """Batches per second."""

@@ -379,7 +379,6 @@ def bursts() -> Workload:
             "C": Source(rate(2), uniform(id=ID, y=2_000)),
         },
         ("(A B C)", "((A B) C)", "(A (B C))"),
-        seconds=36.0,
     )
 
 
@@ -417,7 +416,6 @@ def drift() -> Workload:
         "A.x = B.x AND A.y = C.y",
         {"A": Source(10_000, centre), "B": Source(10_000, left), "C": Source(10_000, right)},
         ("(A B C)", "(A B C | A:C,B B:A,C C:A,B)", "((A B) C)", "((A C) B)"),
-        seconds=40.0,
     )
 
 
@@ -439,7 +437,6 @@ def one_drift() -> Workload:
             "C": Source(5_000, once(right)),
         },
         ("(A B C)", "(A B C | A:B,C B:A,C C:A,B)", "((A B) C)", "((A C) B)"),
-        seconds=40.0,
     )
 
 

@@ -33,7 +33,7 @@ BLOCK = 10
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller, "SHARE", 1e9)
     monkeypatch.setattr(controller, "AT_REST", 0.0)
-    monkeypatch.setattr(controller, "GLANCE_ROWS", 1)
+    monkeypatch.setattr(controller, "GLANCE_WORK", 0.0)
     monkeypatch.setattr(controller, "GLANCE_PUSHES", 1)
     monkeypatch.setattr(controller, "LEAST_ROWS", 1)
     monkeypatch.setattr("penstock.planning.adaptation.WORTHWHILE", 0.0)

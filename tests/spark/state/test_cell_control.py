@@ -32,7 +32,7 @@ QUERY = penstock.parse(
 @pytest.fixture(autouse=True)
 def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller, "SHARE", 1e6)
-    monkeypatch.setattr(controller, "GLANCE_ROWS", 1)
+    monkeypatch.setattr(controller, "GLANCE_WORK", 0.0)
     monkeypatch.setattr("penstock.planning.migration_cost.CHANGE", 1e-6)
     monkeypatch.setattr(cell_history, "SMALLEST", 60_000)
 

@@ -4,18 +4,23 @@ After a push it may *look*: :func:`penstock.planning.adaptation.look` prices the
 the best there is, and says keep or migrate. This module decides when to look, carries the decision
 out, and keeps the books: what was decided, what was pinned, what can be undone.
 
-**When to look.** A look costs milliseconds: samples of the windows, a planner. Looks have a budget,
-a hundredth of the work of the pushes, which is counted and not clocked: the same input gives the
-same decisions. While the streams are at rest there is a look now and then, and budget is saved up.
-When selectivities change (:mod:`penstock.engine.control.step_watch`) it is spent: looks follow each
-other quickly. And when the plan has become dear, so that what it costs beyond the normal would have
-paid for a look, there is one whatever the budget: looks never cost more than what they are to save.
-After a change the streams go on changing until the windows hold new tuples alone, and what there is
-to see is better seen then; so the next look, if the plan does not become dear, is a window later,
-when it is known what the change has earned. When a better plan is known that does not pay yet, the
-next look is half-way to the time at which it will, if nothing changes: what there is to gain in
-between must not eat up the budget. The first looks come early, since the plan that an engine starts
-with knows nothing.
+**When to look.** Before the first push that brings rows of every stream the controller looks at a
+sample of it (:mod:`penstock.engine.control.first_batch`): what an engine begins with otherwise
+knows nothing, and a fan-out that comes first in ``FROM`` may make one push last minutes. From then
+on by work, not by rows: a look costs milliseconds, and looks have a budget, a hundredth of the CPU
+of the pushes; both are measured. While the streams are at rest there is a look now and then, and
+budget is saved up. When selectivities change (:mod:`penstock.engine.control.step_watch`) it is
+spent: looks follow each other quickly. And when the plan has become dear, so that what it costs
+beyond the normal would have paid for a look, there is one whatever the budget: looks never cost
+more than what they are to save. After a change the streams go on changing until the windows hold
+new tuples alone, and what there is to see is better seen then; so the next look, if the plan does
+not become dear, is a window later, when it is known what the change has earned. When a better plan
+is known that does not pay yet, the next look is half-way to the time at which it will, if nothing
+changes: what there is to gain in between must not eat up the budget. The first looks come early.
+
+**Bursts.** Statistics are smoothed twice: over a small part of a window, which is what the next
+pushes will cost, and over several windows, which is what they cost in the long run. What pays only
+by the first is left to the credit (:mod:`penstock.planning.adaptation`).
 
 **What is kept.** The plan that somebody gave is kept until he lets go of it (:meth:`unpin`); a plan
 that nobody gave is changed when that pays. Answers do not depend on plans, so nothing that goes
@@ -25,9 +30,10 @@ wrong here may stop the query: a controller that fails says so and does nothing 
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.engine.control.plan_event import Action, PlanEvent
@@ -41,6 +47,7 @@ from penstock.query.join_graph import JoinGraph
 
 if TYPE_CHECKING:
     from penstock.planning.adaptation import Decision, Memory
+    from penstock.planning.lessons import Measured
     from penstock.planning.statistics import Statistics
     from penstock.planning.unit_costs import UnitCosts
 
@@ -48,6 +55,8 @@ SHARE = 0.01
 """Looks may cost this share of the CPU."""
 SAVED = 8.0
 """Looks that can be saved up, at most."""
+AFTER_FIRST = 1.0
+"""Looks that may follow the one before the first push, before any work has paid for them."""
 AT_REST = 4.0
 """While nothing changes, looks are so many times rarer than the budget allows."""
 AT_ONCE = 1 / 64
@@ -57,19 +66,25 @@ PATIENCE = 4.0
 FOLLOW_UP = 8.0
 """Looks whose work passes before it is seen what a change has earned: that is part of its cost."""
 LEAST_ROWS = 1024
-"""No look before so many rows."""
-GLANCE_ROWS = 1 << 14
+"""No look before so many rows have come."""
+FIRST_ROWS = 256
+"""Rows of a first batch that are worth a look before it is joined."""
+GLANCE_WORK = 5e-4
+"""CPU seconds of pushes, for each stream, after which counts are compared: fifty times what that
+takes."""
 GLANCE_PUSHES = 256
-"""Counts are compared after so many rows or pushes."""
-PUSH = 5e-5
-"""CPU seconds of a stream in a push, about."""
+"""Pushes after which they are compared in any case."""
 SETTLING = 1 / 32
 """Statistics follow the streams within this share of the longest window."""
+USUAL = 4.0
+"""Windows over which statistics are those of the long run."""
+LEAST_PRICE = 5e-4
+"""CPU seconds of a look at least."""
 _KEPT_CHANGES = 32
 _KEPT_EVENTS = 256
-_PLANNING = {2: 1e-3, 3: 1e-3, 4: 2e-3, 5: 6e-3, 6: 20e-3, 7: 70e-3}
-_PLANNING_MORE = 50e-3
-"""CPU seconds of a planner, about, by the number of streams."""
+_LOOK = 1e-3
+_LOOK_PER_STREAM = 1e-3
+"""CPU seconds of a look, about, until one has been measured."""
 
 
 class Controlled(Protocol):
@@ -110,11 +125,18 @@ class Controlled(Protocol):
     def has_seen_all(self) -> bool:
         """Whether every window has a row."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all windows and states, and of what is held above them."""
+
     def sweep(self) -> None:
         """Let go of what has passed."""
 
     def statistics(self, pushes: float = 0.0, brief: bool = False) -> Statistics:
         """What was observed of the streams."""
+
+    def first_statistics(self, batches: Mapping[str, Any]) -> Statistics | None:
+        """What the first batch says about the streams; None if that is not enough."""
 
     def change_plan(self, plan: str) -> None:
         """Migrate, without a note in the books."""
@@ -123,7 +145,13 @@ class Controlled(Protocol):
 class Controller:
     """Controls the plan of one engine."""
 
-    def __init__(self, adapt: bool, pinned: bool, limits: Limits | None) -> None:
+    clock: Callable[[], float] = staticmethod(time.thread_time)
+    """CPU seconds of this thread."""
+
+    def __init__(
+        self, adapt: bool, pinned: bool, limits: Limits | None, is_planned: bool = False
+    ) -> None:
+        """``is_planned`` if the plan was made of statistics that somebody gave."""
         self.adapt = adapt
         self.pinned = pinned
         self.limits = limits or Limits()
@@ -133,12 +161,20 @@ class Controller:
         """The controller's latest decision."""
         self.looks = 0
         self.migrations = 0
+        self._has_begun = is_planned
+        """Whether there is a plan that somebody or something has chosen."""
         self._watch = StepWatch()
         self._rows = 0
         """Rows since the last glance."""
         self._pushes = 0
+        self._since_glance = 0.0
+        """CPU seconds of pushes since the last glance."""
         self._work = 0.0
-        """CPU seconds since the last look, as counted."""
+        """CPU seconds of pushes since the last look."""
+        self._spent = 0.0
+        """CPU seconds of all pushes since the last look."""
+        self._price = 0.0
+        """CPU seconds of a look, as measured lately; 0 before the first."""
         self._budget = SAVED
         """Looks that may be taken now."""
         self._urgent = True
@@ -153,6 +189,8 @@ class Controller:
         """Seconds of event time, and pushes, at the last look."""
         self._memory: Memory | None = None
         self._statistics: Statistics | None = None
+        self._usual: Statistics | None = None
+        """Statistics over several windows."""
         self._costs: UnitCosts | None = None
         """CPU seconds of operations on this machine, as measured before the first look."""
         self._window = 0.0
@@ -245,19 +283,36 @@ class Controller:
 
     # -- looking -----------------------------------------------------------------------------
 
-    def after_push(self, engine: Controlled, rows: int) -> None:
-        """``rows`` were pushed; look, if it is time to."""
+    def before_push(self, engine: Controlled, batches: Mapping[str, Any]) -> None:
+        """``batches`` come next: if they are the first, begin with a plan for them."""
+        if self._has_begun or not self.is_on:
+            return
+        if engine.rows:
+            self._has_begun = True
+        elif isinstance(batches, Mapping) and sum(map(len, batches.values())) >= FIRST_ROWS:
+            self._trying(engine, lambda: self._first_look(engine, batches))
+
+    def after_push(self, engine: Controlled, rows: int, seconds: float) -> None:
+        """``rows`` were pushed, in so many CPU seconds; look, if it is time to."""
         if not self.is_on:
             return
         self._rows += rows
         self._pushes += 1
-        if self._rows < GLANCE_ROWS and self._pushes < GLANCE_PUSHES:
+        self._since_glance += seconds
+        self._spent += seconds
+        enough = GLANCE_WORK * engine.stream_count
+        if self._since_glance < enough and self._pushes < GLANCE_PUSHES:
             return
-        if not self._is_due(engine):
-            return
+        if self._is_due(engine):
+            self._trying(engine, lambda: self._look(engine))
+
+    def _trying(self, engine: Controlled, look: Callable[[], Decision | None]) -> None:
+        """Carry out what ``look`` decides. A plan is never worth a query: if it fails, the
+        controller stops."""
+        began = self.clock()
         try:
-            decision = self._look(engine)
-        except Exception as problem:  # A plan is never worth a query.
+            decision = look()
+        except Exception as problem:
             self.adapt = False
             event = PlanEvent(
                 "fail",
@@ -270,15 +325,18 @@ class Controller:
             self.latest = event
             self._add(event)
             return
+        if decision is None:
+            return
+        took = max(LEAST_PRICE, self.clock() - began)
+        self._price = took if self._price == 0 else (self._price + took) / 2
         self._carry_out(engine, decision)
 
     def _is_due(self, engine: Controlled) -> bool:
         """Glance at the counts: whether it is time to look."""
-        work, changed, excess = self._watch.glance(engine.trees, self._rows)
-        work += self._pushes * engine.stream_count * PUSH
+        changed, excess = self._watch.glance(engine.trees, self._rows)[1:]
+        work, self._since_glance = self._since_glance, 0.0
         self._rows = self._pushes = 0
-        streams = engine.stream_count
-        price = 1e-3 + 5e-4 * streams + _PLANNING.get(streams, _PLANNING_MORE)
+        price = self._price or _LOOK + _LOOK_PER_STREAM * engine.stream_count
         interval = price / SHARE
         self._work += work
         self._budget = min(SAVED, self._budget + work / interval)
@@ -300,6 +358,21 @@ class Controller:
             and engine.has_seen_all
         )
 
+    def _first_look(self, engine: Controlled, batches: Mapping[str, Any]) -> Decision | None:
+        statistics = engine.first_statistics(batches)
+        if statistics is None:
+            return None
+        from penstock.planning.adaptation import first_look
+        from penstock.planning.calibrated import calibrated_costs
+        from penstock.planning.problem import Problem
+
+        self._has_begun = True
+        self._budget = min(self._budget, AFTER_FIRST)
+        self._costs = calibrated_costs()
+        problem = Problem(engine.query, statistics, self._costs, join=engine.options.join)
+        self.looks += 1
+        return first_look(problem, engine.plan_with_orders, self.limits)
+
     def _look(self, engine: Controlled) -> Decision:
         # Planners take their time to load, and a start must be quick.
         from penstock.planning.adaptation import NOT_YET, Memory, longest_window, look
@@ -313,17 +386,32 @@ class Controller:
         elapsed = now - before[0]
         rate = (pushes - before[1]) / elapsed if elapsed > 0 else 0.0
         fresh = engine.statistics(pushes=rate, brief=True)
+        together = self._watch.seen_together(engine.trees)
+        fresh = replace(fresh, observed={**together, **fresh.observed})
         if self._statistics is not None and self._window > 0:
             weight = elapsed / (elapsed + SETTLING * self._window)
+            usual = smoothed(self._usual, fresh, elapsed / (elapsed + USUAL * self._window))
             fresh = smoothed(self._statistics, fresh, weight)
+        else:
+            usual = fresh
         if self.looks == 0:
             self._costs = calibrated_costs()
         problem = Problem(engine.query, fresh, self._costs, join=engine.options.join)
         window = self._window = longest_window(problem)
+        in_the_long_run = None
+        if now >= USUAL * window:
+            in_the_long_run = Problem(engine.query, usual, self._costs, join=engine.options.join)
         decision, self._memory = look(
-            problem, engine.plan_with_orders, self.limits, self._memory or Memory(), now
+            problem,
+            engine.plan_with_orders,
+            self.limits,
+            self._memory or Memory(),
+            now,
+            in_the_long_run,
+            self._measured(engine, elapsed),
         )
-        self._statistics = fresh
+        self._spent = 0.0
+        self._statistics, self._usual = fresh, usual
         self._last = (now, pushes)
         self._work = 0.0
         self._budget = max(0.0, self._budget - 1)
@@ -339,6 +427,17 @@ class Controller:
         elif now >= self._follow_up:
             self._follow_up = math.inf
         return decision
+
+    def _measured(self, engine: Controlled, elapsed: float) -> Measured:
+        """What the plan has cost since the last look, if the windows were full and all states
+        complete."""
+        from penstock.planning.lessons import Measured
+
+        now = engine.seconds
+        if now < self._window:
+            return Measured()
+        calm = math.isinf(self._follow_up) or now >= self._follow_up + elapsed
+        return Measured(self._spent / elapsed if calm and elapsed > 0 else None, engine.nbytes)
 
     def _carry_out(self, engine: Controlled, decision: Decision) -> None:
         before = write(engine.plan)

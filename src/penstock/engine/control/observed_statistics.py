@@ -9,9 +9,9 @@ weighted by recency as the query weighs it.
   and there the share is counted.
 - *Selectivities*: the share of all pairs that match, from samples of both windows
   (:mod:`penstock.engine.control.stream_sample`): with p(v) and q(v) the shares of the values of the
-  compared columns, an equality matches Σ p(v) q(v) of all pairs. Further comparisons are tried on a
-  smaller sample of pairs. Predicates that need their columns decoded (residuals) are left out, and
-  the planner says what it assumes.
+  compared columns, an equality matches Σ p(v) q(v) of all pairs. Further comparisons are counted as
+  ranges, and predicates that need their columns decoded (residuals) are evaluated on sampled rows
+  (:mod:`penstock.engine.control.sampled_pairs`).
 - *Observed* selectivities: a complete state has as many rows as its windows have combinations,
   times this. They know about correlation, but look back over whole windows. So for states of three
   and more streams they are told only while the pairs inside are at rest.
@@ -29,7 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.control.pair_shares import compare_all
+from penstock.engine.control.sampled_pairs import compared_share, residual_share, share_of_many
 from penstock.engine.control.stream_sample import StreamSample
 from penstock.engine.state.clock import Clock
 from penstock.engine.state.composite_state import CompositeState
@@ -42,12 +42,11 @@ from penstock.planning.storage import KEY, LIFESPAN
 from penstock.planning.unit_costs import UnitCosts
 from penstock.query.expression import Column
 from penstock.query.join_graph import JoinGraph
-from penstock.values.wiring import Condition, Linking, Wiring
+from penstock.values.wiring import Linking, Wiring
 
 Int64s = NDArray[np.int64]
 
 _LIVING = 1 << 11
-_PAIRS = 256
 AT_REST = 1.25
 """Pairs whose recent rows match so many times more or less often than all rows are changing."""
 
@@ -69,44 +68,81 @@ def observed_statistics(
     which nobody needs where the selectivities of pairs are known. ``costs`` are passed on.
     """
     second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
-    rates: dict[str, float] = {}
-    sizes: dict[StreamSet, float] = {}
-    widths: dict[str, float] = {}
-    selectivities: dict[StreamSet, float] = {}
+    found = SeenWindows()
     observed: dict[StreamSet, float] = {}
     held: dict[StreamSet, float] = {}
-    moving: set[StreamSet] = set()
-    distinct: dict[tuple[str, str], float] = {}
     for tree, wiring in zip(trees, wirings, strict=True):
-        samples = {alias: StreamSample(leaf) for alias, leaf in tree.leaves.items()}
-        for alias, leaf in tree.leaves.items():
-            sizes[leaf.streams] = len(leaf.rows)
-            selectivities[leaf.streams] = _passing(samples[alias])
+        rates = {
+            alias: _rate(leaf, clock, second)
+            for alias, leaf in tree.leaves.items()
+            if not leaf.stream.is_static
+        }
+        found.look_at(tree.leaves, wiring, rates, brief)
+        if not thin:
+            held.update(_look_at_states(tree, clock, found.moving, found.sizes, observed))
+    demand = {}
+    if held:
+        seen = Statistics(found.rates, found.selectivities, observed, found.sizes)
+        demand = _demand(graph, seen, held)
+    return Statistics(
+        found.rates,
+        found.selectivities,
+        observed,
+        found.sizes,
+        found.distinct,
+        found.widths,
+        demand,
+        costs,
+        pushes,
+    )
+
+
+class SeenWindows:
+    """What windows say about their streams."""
+
+    def __init__(self) -> None:
+        self.rates: dict[str, float] = {}
+        self.sizes: dict[StreamSet, float] = {}
+        self.widths: dict[str, float] = {}
+        self.selectivities: dict[StreamSet, float] = {}
+        self.distinct: dict[tuple[str, str], float] = {}
+        self.moving: set[StreamSet] = set()
+        """Pairs whose recent rows match more or less often than all of them."""
+
+    def look_at(
+        self,
+        leaves: Mapping[str, LeafWindow],
+        wiring: Wiring,
+        rates: Mapping[str, float],
+        brief: bool,
+    ) -> None:
+        """Add the windows of a block, whose streams have ``rates``."""
+        self.rates.update(rates)
+        samples = {alias: StreamSample(leaf) for alias, leaf in leaves.items()}
+        for alias, leaf in leaves.items():
+            self.sizes[leaf.streams] = len(leaf.rows)
+            self.selectivities[leaf.streams] = _passing(samples[alias])
             if len(leaf.rows):
-                widths[alias] = _width(leaf)
-            if not leaf.stream.is_static:
-                rates[alias] = _rate(leaf, clock, second)
+                self.widths[alias] = _width(leaf)
             if not brief:
-                distinct.update(_distinct(samples[alias]))
-        aliases = list(tree.leaves)
+                self.distinct.update(_distinct(samples[alias]))
+        aliases = list(leaves)
         for i, one in enumerate(aliases):
             for other in aliases[i + 1 :]:
                 pair = StreamSet.of(one, other)
                 linking = wiring.between(StreamSet.of(one), StreamSet.of(other))
-                found = _selectivity(linking, samples[one], samples[other], tree.leaves, rates)
+                found = _selectivity(linking, samples[one], samples[other], leaves, rates)
                 if found is None:
                     continue
-                selectivities[pair], over_all = found
-                if not 1 / AT_REST <= _ratio(selectivities[pair], over_all) <= AT_REST:
-                    moving.add(pair)
-        if not thin:
-            held.update(_look_at_states(tree, clock, moving, sizes, observed))
-    demand = {}
-    if held:
-        demand = _demand(graph, Statistics(rates, selectivities, observed, sizes), held)
-    return Statistics(
-        rates, selectivities, observed, sizes, distinct, widths, demand, costs, pushes
-    )
+                self.selectivities[pair], over_all = found
+                if not 1 / AT_REST <= _ratio(self.selectivities[pair], over_all) <= AT_REST:
+                    self.moving.add(pair)
+        for predicate in wiring.residuals:
+            if len(predicate.streams) > 2:
+                share = share_of_many(predicate, samples, leaves)
+                if share is not None:
+                    many = StreamSet(predicate.streams)
+                    self.selectivities[many] = share * self.selectivities.get(many, 1.0)
 
 
 def _look_at_states(
@@ -128,7 +164,8 @@ def _look_at_states(
         if streams in complete:
             sizes[streams] = living
             if not any(pair <= streams for pair in moving):
-                observed[streams] = min(1.0, living / combinations)
+                # An empty state says that there is less than a row, not that there can be none.
+                observed[streams] = min(1.0, max(living, 0.5) / combinations)
         else:
             held[streams] = living
     return held
@@ -197,15 +234,16 @@ def _selectivity(
     linking: Linking,
     left: StreamSample,
     right: StreamSample,
-    leaves: dict[str, LeafWindow],
+    leaves: Mapping[str, LeafWindow],
     rates: Mapping[str, float],
 ) -> tuple[float, float] | None:
     """The share of pairs that match: with a recent row in them, and among all."""
-    if not linking.keys and not linking.conditions:
+    if not linking.keys and not linking.conditions and not linking.residuals:
         return None
     if len(left.recent) == 0 or len(right.recent) == 0:
         return None
     share = over_all = 1.0
+    keys = None
     if linking.keys:
         over_all = left.share_equal_to(right, linking.keys, leaves)
         share = _mean(
@@ -214,9 +252,19 @@ def _selectivity(
             left.share_equal_to(right, linking.keys, leaves, other_recent=True),
             _new_pairs(right, left, rates),
         )
+        # Nothing seen among so many pairs is half a match, not none: the sample may be small.
+        least = 0.5 / (len(left.all) * len(right.all))
+        share, over_all = max(share, least), max(over_all, least)
+        keys = left.keys_of(right, linking.keys, leaves)
     if linking.conditions:
-        passing = _compared_share(linking.conditions, left, right)
+        passing = compared_share(linking.conditions, left, right)
         share, over_all = share * passing, over_all * passing
+    if linking.residuals:
+        found = residual_share(linking.residuals, left, right, keys, leaves)
+        if found is None and not linking.keys and not linking.conditions:
+            return None
+        found = 1.0 if found is None else found
+        share, over_all = share * found, over_all * found
     return share, over_all
 
 
@@ -228,20 +276,3 @@ def _new_pairs(left: StreamSample, right: StreamSample, rates: Mapping[str, floa
 def _mean(one: float, weight: float, two: float, other_weight: float) -> float:
     total = weight + other_weight
     return (one * weight + two * other_weight) / total if total else (one + two) / 2
-
-
-def _compared_share(
-    conditions: tuple[Condition, ...], left: StreamSample, right: StreamSample
-) -> float:
-    mine, theirs = _thinned(left.all), _thinned(right.all)
-    good = np.ones((len(mine), len(theirs)), np.bool_)
-    for condition in conditions:
-        seen = condition.seen_from(left.leaf.streams)
-        one = left.leaf.rows.take(left.leaf.key_column(seen.left.position), mine)
-        two = right.leaf.rows.take(right.leaf.key_column(seen.right.position), theirs)
-        good &= compare_all(seen.operator, one, two)
-    return float(good.mean())
-
-
-def _thinned(rows: Int64s) -> Int64s:
-    return rows[:: max(1, len(rows) // _PAIRS)]

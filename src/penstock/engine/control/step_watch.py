@@ -12,12 +12,14 @@ slack for chance. It goes up as long as a plan has become dear, and down to zero
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from operator import is_not
 from typing import NamedTuple
 
 from penstock.engine.join.join_step import JoinStep
 from penstock.engine.tree.join_tree import JoinTree
+from penstock.plan.stream_set import StreamSet
 
 CHANGED = 1.5
 """Times more or fewer matches than before that are news."""
@@ -28,8 +30,12 @@ CLUSTERED = 0.1
 PROBE = 10e-9
 MATCH = 30e-9
 ROW = 80e-9
-"""CPU seconds of a probe, a match, and a row that is taken in, about."""
+COMPARE = 1e-9
+"""CPU seconds of a probe, a match, a row that is taken in, and a pair that a nested loop compares,
+about."""
 
+ENOUGH_PROBES = 500
+"""Rows that must have begun, if what they found in several streams is to be believed."""
 SLACK = 1.2
 """Work per row that is so many times the normal one is still normal."""
 
@@ -57,6 +63,10 @@ class StepWatch:
         self._steps: list[tuple[JoinStep, float]] = []
         """With what a match in it counts."""
         self._before: list[tuple[int, int]] = []
+        self._at_reset: list[tuple[int, int]] = []
+        """Counts at the last :meth:`reset`."""
+        self._heads: dict[int, dict[str, int]] = {}
+        """Rows that had come then, by tree and stream."""
         self._normal: list[_Seen] | None = None
         """From the first glance after :meth:`reset`."""
         self._per_row = 0.0
@@ -75,8 +85,9 @@ class StepWatch:
             self._steps, before, self._before, strict=True
         ):
             probes, matches = probes - old_probes, matches - old_matches
-            work += probes * PROBE + matches * MATCH
-            seen.append((weight * probes, weight * matches, probes * len(step.target.rows)))
+            pairs = probes * len(step.target.rows)
+            work += matches * MATCH + (probes * PROBE if step.hashed else pairs * COMPARE)
+            seen.append((weight * probes, weight * matches, pairs))
         if self._normal is None:
             self._normal = seen
             self._per_row = work / rows if rows else 0.0
@@ -88,6 +99,50 @@ class StepWatch:
         """What the next glance sees is the new normal."""
         self._normal = None
         self._excess = 0.0
+        self._at_reset = self._counts()
+        self._heads = {
+            id(tree): {alias: leaf.rows.head for alias, leaf in tree.leaves.items()}
+            for tree in self._trees
+        }
+
+    def seen_together(self, trees: Sequence[JoinTree]) -> dict[StreamSet, float]:
+        """The share of the combinations of three and more streams that have passed all predicates
+        between them, by the counts since :meth:`reset`.
+
+        A new row of stream X, after the inputs over S have been visited, has as many partial
+        results as there are combinations over S for one row of X. Pairs cannot tell: whoever has
+        many partners in B may have many, or none, in C. Rows that feedback keeps back have no
+        partner in the input that they wait for. So where that input is in S they are rows that
+        have found nothing, and where it is not, the counts say nothing about S.
+        """
+        if len(trees) != len(self._trees) or any(map(is_not, trees, self._trees)):
+            return {}
+        before = dict(zip((id(step) for step, _ in self._steps), self._at_reset, strict=True))
+        found: dict[StreamSet, list[float]] = {}
+        for tree in trees:
+            sizes = {alias: float(len(leaf.rows)) for alias, leaf in tree.leaves.items()}
+            waits = [
+                (guard.streams, guard.opposite.streams)
+                for edge in tree.edges
+                for guard in edge.guards
+                if guard.is_on
+            ]
+            for operator in tree.operators:
+                for origin, steps in zip(operator.node.inputs, operator.steps, strict=True):
+                    if len(origin.streams) > 1:
+                        continue
+                    first = steps[0][1]
+                    began = first.probes - before[id(first)][0]
+                    if waits:
+                        (alias,) = origin.streams
+                        head = self._heads.get(id(tree), {}).get(alias, 0)
+                        began = max(began, tree.leaves[alias].rows.head - head)
+                    _count_together(origin.streams, began, steps, before, sizes, waits, found)
+        return {
+            streams: max(matches, 0.5) / pairs
+            for streams, (matches, pairs, probes) in found.items()
+            if pairs > 0 and probes >= ENOUGH_PROBES
+        }
 
     def _begin(self, trees: Sequence[JoinTree]) -> None:
         self._trees = list(trees)
@@ -103,6 +158,30 @@ class StepWatch:
 
     def _counts(self) -> list[tuple[int, int]]:
         return [(step.probes, step.matches) for step, _ in self._steps]
+
+
+def _count_together(
+    origin: StreamSet,
+    began: int,
+    steps: Sequence[tuple[object, JoinStep]],
+    before: Mapping[int, tuple[int, int]],
+    sizes: Mapping[str, float],
+    waits: Sequence[tuple[StreamSet, StreamSet]],
+    found: dict[StreamSet, list[float]],
+) -> None:
+    """Add to ``found`` what the steps of ``began`` rows of stream ``origin`` have counted: matches,
+    pairs that could have been, and rows that began. ``waits`` are inputs that wait for others."""
+    streams, pairs = origin, float(began)
+    for _, step in steps:
+        streams = StreamSet(streams | step.target.streams)
+        pairs *= math.prod(sizes[each] for each in step.target.streams)
+        if len(streams) > 2 and all(
+            opposite <= streams for waiting, opposite in waits if waiting <= streams
+        ):
+            sums = found.setdefault(streams, [0.0, 0.0, 0.0])
+            sums[0] += step.matches - before[id(step)][1]
+            sums[1] += pairs
+            sums[2] += began
 
 
 def _differ(one: _Seen, other: _Seen) -> bool:

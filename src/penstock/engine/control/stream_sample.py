@@ -76,6 +76,16 @@ class StreamSample:
         # The table is made of all rows: it is used twice.
         return theirs.share_equal_to(mine) if recent else mine.share_equal_to(theirs)
 
+    def keys_of(
+        self,
+        other: StreamSample,
+        keys: Sequence[tuple[KeyColumn, KeyColumn]],
+        leaves: Mapping[str, LeafWindow],
+    ) -> tuple[Int64s, Int64s]:
+        """The values of ``keys`` of the recent rows here, and of all rows of ``other``."""
+        mine = self._values(tuple(k for k, _ in keys), True, leaves)
+        return mine.values, other._values(tuple(k for _, k in keys), False, leaves).values
+
     def distinct(self, position: int) -> float:
         """Different values of encoded column ``position`` in the window, about.
 

@@ -64,8 +64,10 @@ def push(
     """A push while signals wait."""
     limits = join.options.limits
     WORKING.begin(None if limits is None else limits.memory)
-    HELD.may_undo()
     began = Stopwatch.clock()
+    changes.before_push(batches)
+    HELD.may_undo()
+    cpu = changes.control.clock()
     if join.overload is not None:
         join.overload.start(told.seconds, told.again)
         join.has_begun = False
@@ -83,7 +85,7 @@ def push(
         made = push_by_steps(join, batches, told.watermark, newest, told.probes)
     join.counters.note_way(way)
     if not join.owes:  # Another plan would have to make all owed probes at once.
-        changes.after_push(join.latest)
+        changes.after_push(join.latest, changes.control.clock() - cpu)
     join.counters.seconds += Stopwatch.clock() - began
     join.is_broken = False
     return made

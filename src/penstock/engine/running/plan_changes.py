@@ -10,8 +10,8 @@ completed on demand (JISC), at once, or by running both plans
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.control.controller import Controller
 from penstock.engine.control.eddy import Eddy
@@ -99,6 +99,12 @@ class PlanChanges:
         """Whether every window has a row."""
         return all(len(leaf.rows) for leaves in self._join.leaves for leaf in leaves.values())
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all windows and states, and of what is held above them."""
+        join = self._join
+        return sum(tree.nbytes for tree in join.trees) + join.output.nbytes
+
     @uninterrupted
     def sweep(self) -> None:
         """Let go of what has passed."""
@@ -122,6 +128,13 @@ class PlanChanges:
             join.query, join.trees, join.wirings, join.clock, pushes, thin, costs, brief
         )
 
+    def first_statistics(self, batches: Mapping[str, Any]) -> Statistics | None:
+        """What the first ``batches`` say about the streams; None if that is not enough."""
+        from penstock.engine.control.first_batch import first_statistics
+
+        join = self._join
+        return first_statistics(join.query, join.wirings, join.intake, batches)
+
     # -- a change ----------------------------------------------------------------------------
 
     def change_plan(self, plan: str | Plan, strategy: str = "jisc") -> None:
@@ -135,8 +148,13 @@ class PlanChanges:
         self.eddy = Eddy.of(plan)
         self._begin(strategy)
 
-    def after_push(self, rows: int) -> None:
-        """A push of ``rows`` is done: look after the plan."""
+    def before_push(self, batches: Mapping[str, Any]) -> None:
+        """``batches`` come next."""
+        if self.eddy is None:
+            self.control.before_push(self, batches)
+
+    def after_push(self, rows: int, seconds: float) -> None:
+        """A push of ``rows`` is done, in so many CPU seconds: look after the plan."""
         if self._join.is_torn:
             return
         with self._join.tearing:
@@ -144,7 +162,7 @@ class PlanChanges:
                 if self.eddy is not None:
                     self._route(self.eddy, rows)
                 else:
-                    self.control.after_push(self, rows)
+                    self.control.after_push(self, rows, seconds)
             if self.preparation is not None:
                 self._prepare(self.preparation, rows)
             else:
