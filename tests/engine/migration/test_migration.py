@@ -199,6 +199,67 @@ def test_overlapped_transitions() -> None:
         run.push(stream, 1, 2, 3)
 
 
+def test_an_incomplete_state_is_carried_over_with_what_it_has() -> None:
+    """Section 4.5. {B, C, D} is in both plans, and is made of {B, C} as before, which is not."""
+    run = Run("(((A B) C) D)", feedback="off")
+    for stream in STREAMS:
+        run.push(stream, *range(10))
+    run.engine.migrate("(((B C) D) A)")
+    run.push("A", 1, 2, 3)
+    assert run.states() == {"{B, C}": 3, "{B, C, D}": 3}
+    run.engine.migrate("(((C D) B) A)")
+    (tree,) = run.engine.trees
+    assert run.states() == {"{C, D}": 0, "{B, C, D}": 3}
+    assert [str(each.streams) for each in tree.completion.remnants] == ["{B, C}"]
+    run.push("A", 3, 4)
+    assert run.states()["{B, C, D}"] == 4
+    for stream in STREAMS:
+        run.push(stream, 2, 5)
+    run.engine.migrate("((D (B C)) A)")  # {B, C} is a state of the plan again.
+    run.push("B", 1, 6)
+    run.push("A", *range(10))
+    assert "{B, C, D}" not in run.incomplete
+    assert run.engine.trees[0].completion.remnants == []
+    for stream in STREAMS:
+        run.push(stream, 1, 7)
+
+
+def test_what_a_carried_state_is_made_of_goes_with_what_it_lacks() -> None:
+    run = Run("(((A B) C) D)", feedback="off")
+    for stream in STREAMS:
+        run.push(stream, *range(6))
+    run.engine.migrate("(((B C) D) A)")
+    run.engine.migrate("(((C D) B) A)")
+    (tree,) = run.engine.trees
+    assert len(tree.completion.remnants) == 1
+    assert len(tree.kept) == 3
+    run.clock = 100_000
+    for stream in "ABCDA":
+        run.push(stream, 1)
+    assert run.incomplete == set()
+    assert tree.completion.remnants == []
+    assert len(tree.kept) == 2
+
+
+@pytest.mark.parametrize("execution", ["auto", "reference"])
+@pytest.mark.parametrize("seed", range(8))
+def test_many_changes_in_a_row(seed: int, execution: str) -> None:
+    run = Run(PLANS[0], feedback="off", execution=execution)
+    chance = np.random.default_rng(seed)
+    for stream in STREAMS:
+        run.push(stream, *chance.integers(0, 8, 20).tolist())
+    for _ in range(30):
+        run.engine.migrate(PLANS[chance.integers(len(PLANS))])
+        for stream in chance.permutation(list(STREAMS))[: chance.integers(1, 4)]:
+            run.push(stream, *chance.integers(0, 8, chance.integers(1, 3)).tolist())
+        if chance.random() < 0.1:
+            run.clock += 20_000
+
+
+PLANS = ["(((A B) C) D)", "(((B C) D) A)", "(((C D) B) A)", "((D (B C)) A)", "((B C) (A D))"]
+PLANS += ["((A B C) D)", "(((A D) B) C)", "(A (B (C D)))", "((A B) (C D))"]
+
+
 def test_a_complete_state_above_an_incomplete_one_is_carried_over_again() -> None:
     """Figure 3d: {A, B, C} is complete though {B, C} below it is not, and stays so."""
     run = Run("(((A B) C) D)", feedback="off")

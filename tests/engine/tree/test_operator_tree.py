@@ -22,8 +22,7 @@ def lowered(plan: str, carried: str | None = None) -> tuple[OperatorTree, Operat
     states = {state.streams: state for state in old.states if name(state.streams) == carried}
     tree = OperatorTree(read(plan).root, old.wiring, old.leaves, old.algorithm, states, {})
     tree.lower_edges()
-    for _ in tree.lower_operators():
-        pass
+    tree.lower_operators()
     return old, tree
 
 

@@ -67,7 +67,6 @@ from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.incomplete import Consumer
 from penstock.engine.state.leaf_window import LeafWindow, date
 from penstock.engine.state.probing import probe_keys
-from penstock.engine.state.row_bits import Bytes
 from penstock.plan.stream_set import StreamSet
 from penstock.values.wiring import KeyColumn, Linking, Wiring
 
@@ -105,11 +104,12 @@ class Missing:
         self.state = state
         self.completed = 0
         """Combinations made since the transition."""
-        self.above: Consumer | None = None
-        """The consumer that has to know of them."""
+        self.above: list[Consumer] = []
+        """The consumers that have to know of them."""
         self._leaves = {alias: leaves[alias] for alias in state.streams}
         self._all_leaves = leaves
-        self._sources = inputs
+        self.sources = inputs
+        """The inputs of the join that made the state when the plan changed."""
         # From the change on, where windows ended then, and the rows of the inputs.
         self._bounds: list[Bookmark] = []
         self._inputs: list[OldRows] = []
@@ -134,22 +134,19 @@ class Missing:
         self._algorithm = algorithm
         self._are_contemporaries = False
 
-    def note_old_rows(self, bounds: Mapping[str, Bookmark], memory: Sequence[Bytes | None]) -> None:
-        """The plan changes now. ``bounds`` tell where windows end; ``memory``, where there is any,
-        is for the bits of the rows of each input."""
-        self._bounds = [bounds[alias] for alias in self.state.streams]
-        self._inputs = [
-            old_rows_of(each, bits) for each, bits in zip(self._sources, memory, strict=True)
-        ]
+    def note_old_rows(self) -> None:
+        """The plan changes now: what windows and inputs have is old from now on."""
+        self._bounds = [Bookmark(leaf.rows) for leaf in self._leaves.values()]
+        self._inputs = [old_rows_of(each) for each in self.sources]
         self._are_contemporaries = _are_contemporaries(self._leaves.values())
 
     # -- the way from an input to the others; made beforehand, or when somebody asks ------------
 
     def _entrance(self, key: KeyColumn) -> tuple[int, KeyColumn, HashIndex]:
         if key not in self._entrances:
-            known = [(each.streams, each.missing is None) for each in self._sources]
+            known = [(each.streams, each.missing is None) for each in self.sources]
             position, column = entrance(key, known, self._wiring)
-            start = self._sources[position]
+            start = self.sources[position]
             asked = AskedValues(len(start.rows))
             self._entrances[key] = position, column, start.index_on((column,))
             self._asked[key] = asked
@@ -157,11 +154,11 @@ class Missing:
 
     def _way(self, position: int) -> Way:
         if position not in self._ways:
-            streams = [each.streams for each in self._sources]
+            streams = [each.streams for each in self.sources]
             together = streams[position]
             way: Way = []
             for other in probe_order(position, streams, self._wiring):
-                target = self._sources[other]
+                target = self.sources[other]
                 linking = self._wiring.between(together, target.streams)
                 step = JoinStep(target, linking, self._leaves, self._algorithm, self._counts)
                 way.append((other, step))
@@ -174,7 +171,7 @@ class Missing:
         if keys[0] in self._ready:
             return
         position, column, _ = self._entrance(keys[0])
-        start = self._sources[position]
+        start = self.sources[position]
         if start.missing is not None:
             start.missing.get_ready((column,))
         for _, step in self._way(position):
@@ -313,8 +310,8 @@ class Missing:
         self.completed += len(made)
         self._fresh += len(made)
         self.state.append(made)
-        if self.above is not None:
-            self.above.arrive(before, rows.head)
+        for each in self.above:
+            each.arrive(before, rows.head)
 
     def gap(self, bound: int) -> tuple[int, int] | None:
         """A probe up to ``bound`` may also see what was completed: all but the rows in between."""
@@ -371,12 +368,14 @@ class Missing:
     def dispose(self) -> None:
         """Let go of indexes and inputs."""
         for position, column, _ in self._entrances.values():
-            self._sources[position].release_index((column,))
+            self.sources[position].release_index((column,))
         for way in self._ways.values():
             for _, step in way:
                 step.dispose()
         for each in self._inputs:
             each.dispose()
+        for bound in self._bounds:
+            bound.dispose()
 
 
 def entrance(

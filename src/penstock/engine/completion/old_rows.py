@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from penstock.engine.join.join_step import Input
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.leaf_window import LeafWindow
-from penstock.engine.state.row_bits import Bytes, RowBits
+from penstock.engine.state.row_bits import RowBits
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -123,13 +123,12 @@ class OldRows(ABC):
 class Present(OldRows):
     """All rows that a window or complete state has now."""
 
-    def __init__(self, given: Input, memory: Bytes | None = None) -> None:
-        """``memory`` is for their bits, if there is any."""
+    def __init__(self, given: Input) -> None:
         self.input = given
         flags = given.chosen_until(given.rows.head) if isinstance(given, LeafWindow) else None
         self._size, tail = len(given.rows), given.rows.tail
         if flags is None:
-            super().__init__(RowBits.zeros(tail, self._size, memory), self._size)
+            super().__init__(RowBits.zeros(tail, self._size), self._size)
         else:
             super().__init__(RowBits(tail, ~flags), int(np.count_nonzero(flags)))
 
@@ -150,15 +149,16 @@ class Present(OldRows):
 
 
 class Arriving(OldRows):
-    """The rows that an incomplete state is going to be completed with."""
+    """The rows that an incomplete state has now, since an earlier change of plan, and those that it
+    is going to be completed with."""
 
     def __init__(self, given: CompositeState) -> None:
         assert given.missing is not None
         self.input = self._state = given
         rows = given.rows
-        super().__init__(RowBits(rows.tail, np.ones(len(rows), np.bool_)), 0)
-        self._arrived = 0
-        given.missing.above = self
+        super().__init__(RowBits.zeros(rows.tail, len(rows)), len(rows))
+        self._arrived = len(rows)
+        given.missing.above.append(self)
 
     @property
     def bound(self) -> int:
@@ -192,9 +192,9 @@ class Arriving(OldRows):
     def dispose(self) -> None:
         super().dispose()
         if self._state.missing is not None:
-            self._state.missing.above = None
+            self._state.missing.above.remove(self)
 
 
-def old_rows_of(given: Input, memory: Bytes | None = None) -> OldRows:
-    """The old rows of ``given`` as of now; ``memory`` is for their bits, if there is any."""
-    return Present(given, memory) if given.missing is None else Arriving(given)
+def old_rows_of(given: Input) -> OldRows:
+    """The old rows of ``given`` as of now."""
+    return Present(given) if given.missing is None else Arriving(given)

@@ -22,7 +22,7 @@ from penstock.plan.plan import Join, Node
 
 def just_in_time(old: JoinTree, root: Node) -> JoinTree:
     """A tree for ``root`` in the place of ``old`` that completes on demand."""
-    new = old.successor(root, old.complete_states())
+    new = old.successor(root, old.known_states())
     new.completion.get_ready()
     new.inherit(old)
     old.dispose()

@@ -117,15 +117,9 @@ class BlockArrivals:
     def __init__(self, readers: list[tuple[Slot, Reader]], facts: Int64s) -> None:
         self._readers = readers
         self._written: WrittenArrivals | None = None
-        self._expected: WrittenArrivals | None = None
-        """For the tree that is going to take over, if one is."""
         self._space = 0
         """Where working space is, as the table has it."""
         self.arrivals = Arrivals(np.zeros((0, ARRIVAL), np.int64), facts)
-
-    def expect(self, compiled: CompiledPush, tables: SlotTables) -> None:
-        """``compiled`` is going to take over: write down now where the rows go then."""
-        self._expected = WrittenArrivals(compiled, self._readers, tables)
 
     def written_for(
         self, compiled: CompiledPush, tables: SlotTables, space: int
@@ -134,10 +128,7 @@ class BlockArrivals:
         filled = [reader.leaf.became_whole for _, reader in self._readers]
         written = self._written
         if written is None or not written.is_for(compiled, filled):
-            written, self._expected = self._expected, None
-            if written is None or not written.is_for(compiled, filled):
-                written = WrittenArrivals(compiled, self._readers, tables)
-            self._written = written
+            self._written = written = WrittenArrivals(compiled, self._readers, tables)
             self.arrivals.table, self.arrivals.filled = written.table, written.indexes
             self._space = 0
         if space != self._space:

@@ -426,10 +426,6 @@ class WholePush:
                         reader.kept = np.empty(count + (count >> 1), np.int64)
                     written.rows[reader.alias][KEPT] = reader.kept.ctypes.data
 
-    def expect(self, number: int, compiled: CompiledPush) -> None:
-        """``compiled`` is going to take over in block ``number``."""
-        self._blocks[number].expect(compiled, self._tables)
-
     def priced(self, prices: Mapping[str, float]) -> float:
         """What the rows cost at most, at these prices of a row of each window."""
         cost = 0.0

@@ -20,9 +20,7 @@ from penstock.engine.state.hash_factor import SEED
 from penstock.engine.state.incomplete import Incomplete
 from penstock.engine.state.indexed_rows import IndexedRows
 from penstock.engine.state.leaf_window import LeafWindow, Lull, date
-from penstock.engine.state.page_by_page import clear_in_pieces
 from penstock.engine.state.rows import LEAP, Rows
-from penstock.engine.state.spare_memory import SpareMemory
 from penstock.kernels import pairs, ring
 from penstock.plan.stream_set import StreamSet
 from penstock.values.wiring import KeyColumn
@@ -84,13 +82,10 @@ class CompositeState(IndexedRows):
         """Where columns and indexes lie: for whoever appends in a compiled call."""
         return self._compiled.table()
 
-    def make_room_to_complete(self, expected: int, spare: SpareMemory) -> Iterator[bool]:
-        """Make room for ``expected`` rows that will be missing, a piece at a time. The state is
-        empty, and not in use yet."""
-        self.rows.spare = spare
-        # Half of the rows of a full state are dead as a rule; and samples are not exact.
-        room = max(int(2.5 * expected), _PIECE_ROWS)
-        yield from clear_in_pieces(self.rows.lay_out(room, 4 * _FEWEST_ROWS_TO_COMPLETE))
+    def make_room_to_complete(self) -> None:
+        """Make room for the first rows that are completed: all states together, since whenever one
+        moves in a push, the compiled push has to be written down anew."""
+        self.make_room(_FEWEST_ROWS_TO_COMPLETE)
 
     def _grow(self, count: int) -> None:
         """Make room for ``count`` more rows, and those that may follow."""

@@ -27,7 +27,7 @@ class Consumer(Protocol):
 class Incomplete(Protocol):
     """The rows that a state is missing."""
 
-    above: Consumer | None
+    above: list[Consumer]
 
     @property
     def completion(self) -> float:

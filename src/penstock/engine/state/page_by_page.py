@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,6 @@ from penstock.engine.state.address import address_of
 _LARGE = 1 << 22
 """Bytes from which on numpy asks for huge pages. Smaller arrays are better off with its memory,
 which has often been used before: then there is nothing to give."""
-PIECE = 1 << 15
-"""Bytes that are touched at a time: if the memory is new, that takes 25 µs."""
 
 
 def zeros(count: int, dtype: Any, large: int = _LARGE) -> NDArray[Any]:
@@ -34,20 +32,6 @@ def zeros(count: int, dtype: Any, large: int = _LARGE) -> NDArray[Any]:
         return np.zeros(count, dtype)
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return np.frombuffer(memory, dtype)
-
-
-def clear_in_pieces(arrays: Iterable[NDArray[Any]]) -> Iterator[bool]:
-    """Set all of ``arrays`` to zero, and pause after every :data:`PIECE` bytes."""
-    cleared = 0
-    for array in arrays:
-        memory = array.view(np.uint8)
-        for start in range(0, len(memory), PIECE):
-            piece = memory[start : start + PIECE]
-            piece[:] = 0
-            cleared += len(piece)
-            if cleared >= PIECE:
-                cleared = 0
-                yield True
 
 
 def give_page_by_page(block: NDArray[np.uint8], small: bool = True) -> None:

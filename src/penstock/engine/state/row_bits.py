@@ -14,7 +14,6 @@ from penstock.kernels import closing
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Bytes = NDArray[np.uint8]
 
 _MANY = 1 << 16
 """Bytes that are not asked for before they are needed."""
@@ -29,19 +28,12 @@ class RowBits:
         self._bytes = np.packbits(flags, bitorder="little")
 
     @classmethod
-    def zeros(cls, first: int, size: int, memory: Bytes | None = None) -> RowBits:
-        """The bits of ``size`` rows, none set; in ``memory``, all zero, if it is large enough."""
+    def zeros(cls, first: int, size: int) -> RowBits:
+        """The bits of ``size`` rows, none set."""
         bits = cls(first, np.empty(0, np.bool_))
-        bits._size, count = size, -(-size // 8)
-        if memory is None or len(memory) < count:
-            memory = zeros(count, np.uint8, _MANY)
-        bits._bytes = memory[:count]
+        bits._size = size
+        bits._bytes = zeros(-(-size // 8), np.uint8, _MANY)
         return bits
-
-    @staticmethod
-    def memory_for(size: int) -> Bytes:
-        """Memory for the bits of ``size`` rows, which is not zero yet."""
-        return np.empty(-(-size // 8), np.uint8)
 
     @property
     def stop(self) -> int:

@@ -164,17 +164,6 @@ class Rows:
         elif self.head > self._sweep.next:
             self._sweep.do_some()
 
-    def lay_out(self, expected: int, soon: int) -> list[NDArray[Any]]:
-        """Get memory for ``expected`` rows, of which there are none yet; what of it has to be zero
-        before the first comes, and what the first rows, so many as come ``soon``, will lie in."""
-        assert self.head == self.tail
-        capacity = self._as_spared(1 << (max(expected, SMALLEST) - 1).bit_length())
-        self._adopt(*self._allocate(capacity, cleared=False))
-        self._expected = max(expected, capacity // 2)
-        self.note_alive(expected // 3)  # There is nothing to be packed before all have come.
-        first = [*self.columns, *(index.entries for index in self.indexes)]
-        return [*(index.heads for index in self.indexes), *(each[:soon] for each in first)]
-
     def _as_spared(self, capacity: int) -> int:
         """A capacity of at least so much that makes use of what is spared: blocks are not cut."""
         while self.spare is not None and self.spare.has(2 * capacity * self._width):
@@ -310,11 +299,10 @@ class Rows:
         """
         self.keep_only(alive, min(len(self), 4 * len(alive)))
 
-    def _allocate(self, capacity: int, cleared: bool = True) -> tuple[int, list[NDArray[Any]]]:
+    def _allocate(self, capacity: int) -> tuple[int, list[NDArray[Any]]]:
         """New memory for all columns and indexes, in one piece; nothing else changes yet.
 
-        A large piece is given huge pages by numpy, which makes random access much cheaper. Heads
-        are ``cleared``, or not yet.
+        A large piece is given huge pages by numpy, which makes random access much cheaper.
         """
         types = self._types
         sizes = [capacity * dtype.itemsize for dtype in types]
@@ -325,9 +313,8 @@ class Rows:
         for size, dtype in zip(sizes, types, strict=True):
             parts.append(whole[start : start + size].view(dtype))
             start += size
-        if cleared:
-            for heads in parts[len(self.columns) :: 2]:
-                heads[:] = 0
+        for heads in parts[len(self.columns) :: 2]:
+            heads[:] = 0
         return capacity, parts
 
     @property

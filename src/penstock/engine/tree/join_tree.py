@@ -14,7 +14,7 @@ parts, each for one concern between and around pushes: the guards
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Protocol
@@ -36,7 +36,6 @@ from penstock.engine.state.arrival import Arrival
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites, none_of
 from penstock.engine.state.leaf_window import LeafWindow
-from penstock.engine.state.spare_memory import SpareMemory
 from penstock.engine.tree.hidden_rows import HiddenRows
 from penstock.engine.tree.operator_tree import OperatorTree
 from penstock.engine.tree.tree_completion import TreeCompletion
@@ -98,23 +97,19 @@ class JoinTree(OperatorTree):
         feedback: Feedback | None = None,
         carried: Mapping[StreamSet, CompositeState] | None = None,
         since: Mapping[str, int] | None = None,
-        in_steps: bool = False,
-        spare: SpareMemory | None = None,
         compiles: bool = True,
     ) -> None:
-        """``carried`` are complete states of another plan, if windows are not empty: what is not
-        among them is missing. ``since`` are the first rows of windows that this tree is to see,
-        if older rows are left to a tree that runs beside it. ``in_steps``: it is for the caller to
-        :meth:`build` it and to :meth:`begin`. ``spare`` is memory that may be used for what is
-        missing. ``compiles``: whether a push may be one call, and a probe order."""
+        """``carried`` are states of another plan, if windows are not empty: what is not among them
+        is missing. ``since`` are the first rows of windows that this tree is to see, if older rows
+        are left to a tree that runs beside it. ``compiles``: whether a push may be one call, and a
+        probe order."""
         super().__init__(root, wiring, leaves, algorithm, carried or {}, since or {})
-        self._is_first = carried is None
         self._compiles = compiles
         self._compiled: CompiledPush | None = None
         self.elders: OlderTracks | None = None
         """Older plans that run beside this one."""
         self.guarding = TreeGuards(self, feedback)
-        self.completion = TreeCompletion(self, spare)
+        self.completion = TreeCompletion(self)
         self.hidden = HiddenRows(self)
         self.stopwatch = Stopwatch()
         self.rationing: Rationing | None = None
@@ -122,46 +117,18 @@ class JoinTree(OperatorTree):
         self._nothing = none_of(sorted(root.streams))
         self._let_in = 0
         """Rows that came into inputs with the push at hand."""
-        self._building = self._build(in_steps)
-        if not in_steps:
-            while self.build():
-                pass
-            self.begin()
-
-    # -- construction ------------------------------------------------------------------------
-
-    def build(self) -> bool:
-        """Do a part of the construction, about as much work as a push of a row; whether there is
-        more to do. Nobody else takes notice of it."""
-        return next(self._building, None) is not None
-
-    def _build(self, in_steps: bool) -> Iterator[bool]:
         self.lower_edges()
         self.guarding.make(self._inputs)
-        if self._is_first and self.guarding.are_always_on:
+        if carried is None and self.guarding.are_always_on:
             self.guarding.turn_all_on()
-        yield True
-        yield from self.lower_operators()
-        if in_steps and self._top is not None:
-            yield True
-            yield from self.completion.prepare()
-            self.in_one_call()
-            yield True
-
-    def begin(self, old: JoinTree | None = None) -> None:
-        """Take over: what is not carried over is missing from now on.
-
-        What the ``old`` tree, if it is known, has hidden of the windows remains hidden; as far as
-        it may be wanted, the next slice will see it again (:meth:`look_at_slice`).
-        """
-        if not self._is_first:
-            if old is not None and old.elders is None and not old.since:
-                self.hidden.take_over(old.hidden)
-            else:
-                self.hidden.see_windows()
+        self.lower_operators()
+        if carried is not None:
+            self.hidden.see_windows()
             self.completion.begin()
         self.guarding.begin()
         self.list_kept()
+
+    # -- a change of plan --------------------------------------------------------------------
 
     def reroute(self, root: Join) -> None:
         """Go on with other probe orders of the same join; everything else stays as it is."""
@@ -169,15 +136,24 @@ class JoinTree(OperatorTree):
         super().reroute(root)
 
     def inherit(self, old: JoinTree) -> None:
-        """What is missing grows in the memory of states that ``old`` alone had, which is disposed
-        of next; and so does what a push finds."""
-        if self._compiled is not None and old._compiled is not None:
-            self._compiled.inherit(old._compiled)
+        """Take over from ``old``, which is disposed of next. What is missing grows in the memory of
+        states that it alone had, and so does what a push finds."""
+        if old.elders is None and not old.since:
+            self.hidden.take_over(old.hidden)
         self.completion.inherit(old.completion, old.states)
+        compiled = self.in_one_call()
+        if compiled is not None and old._compiled is not None:
+            compiled.inherit(old._compiled)
 
     def complete_states(self) -> dict[StreamSet, CompositeState]:
-        """The states that lack nothing: nothing is missing since a change of plan, and nobody
-        sleeps below. (What is missing below does not matter: whoever needed it was given it.)"""
+        """The states that lack nothing. (What is missing below does not matter: whoever needed it
+        was given it.)"""
+        known = self.known_states().items()
+        return {streams: state for streams, state in known if state.missing is None}
+
+    def known_states(self) -> dict[StreamSet, CompositeState]:
+        """The states of which it is known what they lack: what was there before a change of plan,
+        if anything, and nothing because somebody sleeps below."""
         if self.elders is not None:
             return self.elders.oldest.complete_states()
 
@@ -191,9 +167,7 @@ class JoinTree(OperatorTree):
         return {
             edge.streams: edge.source
             for edge in self.edges
-            if isinstance(edge.source, CompositeState)
-            and edge.source.missing is None
-            and is_awake(edge)
+            if isinstance(edge.source, CompositeState) and is_awake(edge)
         }
 
     def successor(
@@ -201,7 +175,6 @@ class JoinTree(OperatorTree):
         root: Node,
         carried: Mapping[StreamSet, CompositeState],
         since: Mapping[str, int] | None = None,
-        in_steps: bool = False,
     ) -> JoinTree:
         """A tree for ``root`` over the same windows."""
         return JoinTree(
@@ -212,17 +185,7 @@ class JoinTree(OperatorTree):
             self.guarding.feedback,
             carried,
             since,
-            in_steps,
-            self.completion.spare if in_steps else None,
             self._compiles,
-        )
-
-    def carries(self, complete: Mapping[StreamSet, CompositeState]) -> bool:
-        """Whether, of the states that are ``complete`` now, it carries over just what it can."""
-        return all(
-            complete.get(edge.streams) is self.carried.get(edge.streams)
-            for edge in self.edges
-            if isinstance(edge.source, CompositeState)
         )
 
     def dispose(self) -> None:
@@ -234,9 +197,14 @@ class JoinTree(OperatorTree):
         super().dispose()
 
     def take_stock(self) -> None:
-        """Look anew at what edges keep: guards have come or gone."""
+        """Look anew at what is kept: guards have come or gone, or states that others needed."""
         self._forget_compiled()
         self.list_kept()
+
+    def list_kept(self) -> None:
+        """List what holds leaf rows."""
+        super().list_kept()
+        self.own_kept += self.completion.remnants
 
     @property
     def kept(self) -> list[CompositeState]:
@@ -452,13 +420,14 @@ class JoinTree(OperatorTree):
 
     def give_up_missing(self) -> list[StreamSet]:
         """Do without what is missing: states are thin from now on; those of which joins."""
-        self._forget_compiled()
-        return self.completion.give_up()
+        thin = self.completion.give_up()
+        self.take_stock()
+        return thin
 
     def _finish_completion(self) -> None:
         """States that lack nothing any more are like any other; when all are, guards may come."""
         if self.completion.finish():
-            self._forget_compiled()
+            self.take_stock()
         self._welcome_guards()
 
     def _welcome_guards(self) -> None:

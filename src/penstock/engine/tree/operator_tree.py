@@ -3,8 +3,7 @@
 Lowering goes down the plan once for the edges (:mod:`penstock.engine.feedback.edge`), each from a
 window or a state to the join that it feeds, and then up again for the operators, since an operator
 looks at its inputs when it is made. Between the two, guards can be put on the edges. A state that
-another plan had complete is taken instead of a new one. Building an operator may have to index a
-window, so lowering comes in parts that can be done one by one beside pushes.
+another plan had is taken instead of a new one.
 
 Here is what a tree consists of, and nothing that happens in a push.
 """
@@ -35,7 +34,7 @@ class OperatorTree:
         carried: Mapping[StreamSet, CompositeState],
         since: Mapping[str, int],
     ) -> None:
-        """``carried`` are complete states of another plan, ``since`` the first rows of windows
+        """``carried`` are states of another plan, ``since`` the first rows of windows
         that this tree is to see, if older rows are left to a tree that runs beside it."""
         self.root = root
         self.wiring = wiring
@@ -66,12 +65,11 @@ class OperatorTree:
             self._inputs = [self._edge(each) for each in self.root.inputs]
         self.edges = self.numbered = list(self._in_order_of_visit(self.root, self._inputs))
 
-    def lower_operators(self) -> Iterator[bool]:
+    def lower_operators(self) -> None:
         """Make the operators, each after those of the joins below it, and the last one last."""
         for edge in self.from_below():
             if isinstance(edge.source, CompositeState):
                 edge.producer = self._operator(edge.node, edge.children, edge.source)
-                yield True
         self._top = self._operator(self.root, self._inputs, None)
 
     def _edge(self, node: Node) -> Edge:
