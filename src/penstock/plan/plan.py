@@ -80,6 +80,11 @@ class Plan:
     def streams(self) -> StreamSet:
         return self.root.streams
 
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        """The trees of all blocks."""
+        return (self.root, *self.minus)
+
     def __str__(self) -> str:
         return write(self)
 

@@ -355,6 +355,7 @@ class CompiledPush:
         state that lacks rows."""
         item, stage = self._progress[guarding.ITEM], self._progress[guarding.STAGE]
         self._tree.orders[item][stage].test(self._rest, WORKSPACE.of(self._width))
+        self._grow_together()
         for state in self._tree.stores:
             if state.missing is not None:
                 self._note_grown(self._tree.ring_number(state.rows), state)
@@ -380,7 +381,20 @@ class CompiledPush:
             store = next(store for store in self._tree.stores if store.rows is rows)
             store.make_room(count)
             self._note_grown(number, store)
+            for other in self._grow_together():
+                self._note_grown(self._tree.ring_number(other.rows), other)
             self._look_again()
+
+    def _grow_together(self) -> list[CompositeState]:
+        """If a state has moved, let others grow that are completed like it and more than half full:
+        they would move next, and whenever one does, the tree is written down anew."""
+        grown: list[CompositeState] = []
+        if not self.is_current:
+            for state in self._tree.stores:
+                if state.missing is not None and 2 * len(state.rows) > state.rows.capacity:
+                    state.make_room(state.rows.capacity)
+                    grown.append(state)
+        return grown
 
     def _note_grown(self, number: int, store: CompositeState) -> None:
         """A state has got more room, or rows that it lacked."""

@@ -9,8 +9,20 @@ from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
 from penstock.query.join_graph import JoinGraph
 
 
-def first_plan(query: JoinGraph, plan: str | Plan) -> Plan:
-    """``plan`` of ``query``: a text in the notation, ``"auto"``, an eddy, or a Plan."""
+def first_plan(query: JoinGraph, plan: str | Plan, before: Plan | None = None) -> Plan:
+    """``plan`` of ``query``: a text in the notation, ``"auto"``, an eddy, or a Plan.
+
+    It has a tree for every block, in the order of the query, in which they are subtracted: of a
+    block after EXCEPT that was not given, the one that the plan ``before`` had.
+    """
+    chosen = _read(query, plan)
+    given = {block_of(node, query).aliases: node for node in before.minus} if before else {}
+    given |= {block_of(node, query).aliases: node for node in chosen.minus}
+    minus = (given.get(block.aliases) or _default_tree(block) for block in query.minus)
+    return Plan(chosen.root, tuple(minus))
+
+
+def _read(query: JoinGraph, plan: str | Plan) -> Plan:
     if plan == "auto":
         return Plan(_default_tree(query))
     eddy = Eddy.of(plan)
@@ -21,12 +33,6 @@ def first_plan(query: JoinGraph, plan: str | Plan) -> Plan:
         raise OptionError(f"plan must be a text or a Plan, not {type(plan).__name__}")
     chosen.check(query)
     return chosen
-
-
-def roots_of(plan: Plan, query: JoinGraph) -> list[Node]:
-    """The tree of each block of ``query``, in the order of the query."""
-    roots = {block_of(node, query).aliases: node for node in plan.minus}
-    return [plan.root, *(roots.get(b.aliases) or _default_tree(b) for b in query.minus)]
 
 
 def _default_tree(block: JoinGraph) -> Node:

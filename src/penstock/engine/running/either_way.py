@@ -84,8 +84,7 @@ def push(
         way = made
         made = push_by_steps(join, batches, told.watermark, newest, told.probes)
     join.counters.note_way(way)
-    if not join.owes:  # Another plan would have to make all owed probes at once.
-        changes.after_push(join.latest, changes.control.clock() - cpu)
+    changes.after_push(join.latest, changes.control.clock() - cpu)
     join.counters.seconds += Stopwatch.clock() - began
     join.is_broken = False
     return made

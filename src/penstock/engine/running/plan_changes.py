@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.completion.first_use import load_kernels
 from penstock.engine.control.controller import Controller
 from penstock.engine.control.eddy import Eddy
-from penstock.engine.control.first_plan import first_plan, roots_of
+from penstock.engine.control.first_plan import first_plan
 from penstock.engine.join.join_order import with_orders
 from penstock.engine.migration.change_of_plan import (
     STRATEGIES,
@@ -140,7 +141,7 @@ class PlanChanges:
     def change_plan(self, plan: str | Plan, strategy: str = "jisc") -> None:
         """Go on with ``plan`` as soon as can be; nothing is pinned, and no note is made."""
         check_strategy(strategy, self._join.trees)
-        chosen = first_plan(self._join.query, plan)
+        chosen = first_plan(self._join.query, plan, self._plan)
         if chosen != self._plan:
             self._join.pay_all()  # If there is no memory for that, nothing has changed.
         self._plan = chosen
@@ -154,10 +155,20 @@ class PlanChanges:
             self.control.before_push(self, batches)
 
     def after_push(self, rows: int, seconds: float) -> None:
-        """A push of ``rows`` is done, in so many CPU seconds: look after the plan."""
+        """A push of ``rows`` is done, in so many CPU seconds: look after the plan.
+
+        While probes are owed, another plan would have to make all of them at once. So nothing is
+        decided then, and nothing completed, whose rows they do not know; but a change that was
+        asked for goes on.
+        """
+        load_kernels()
         if self._join.is_torn:
             return
         with self._join.tearing:
+            if self._join.owes:
+                if self.preparation is not None:
+                    self._prepare(self.preparation, rows)
+                return
             if self.preparation is None:
                 if self.eddy is not None:
                     self._route(self.eddy, rows)
@@ -191,8 +202,7 @@ class PlanChanges:
             self._keep_indexes()
             self.give_up_preparing()
             if strategy != "moving-state":
-                roots = roots_of(self._plan, join.query)
-                self.preparation = prepare(strategy, join.trees, roots, join.latest)
+                self.preparation = prepare(strategy, join.trees, self._plan.roots, join.latest)
             if self.preparation is None:
                 join.expiry.catch_up()
                 self._change(strategy)
@@ -213,8 +223,7 @@ class PlanChanges:
         if join.overload is not None:
             join.overload.settle()
         change = STRATEGIES.get(strategy, reroute)
-        roots = roots_of(self._plan, join.query)
-        for number, (root, old) in enumerate(zip(roots, list(join.trees), strict=True)):
+        for number, (root, old) in enumerate(zip(self._plan.roots, list(join.trees), strict=True)):
             if root == old.root:
                 continue
             if number == 0 and change is not reroute:

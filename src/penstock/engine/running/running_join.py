@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.engine.control.first_plan import roots_of
 from penstock.engine.metrics import Counters
 from penstock.engine.options import Options
 from penstock.engine.output.output import output_for
@@ -165,9 +164,7 @@ class RunningJoin:
                 self.options.feedback,
                 compiles=self.options.execution == "auto",
             )
-            for root, wiring, leaves in zip(
-                roots_of(plan, self.query), self.wirings, self.leaves, strict=True
-            )
+            for root, wiring, leaves in zip(plan.roots, self.wirings, self.leaves, strict=True)
         ]
 
     # -- what it is at -----------------------------------------------------------------------
@@ -323,8 +320,7 @@ class RunningJoin:
     def _complete_later(self, plan: Plan) -> None:
         """After a restart all states are missing, as after a migration: the engine answers at once,
         and what nobody asks for is never made again."""
-        roots = roots_of(plan, self.query)
-        for number, (root, old) in enumerate(zip(roots, list(self.trees), strict=True)):
+        for number, (root, old) in enumerate(zip(plan.roots, list(self.trees), strict=True)):
             self.replace_tree(number, old.successor(root, {}))
             old.dispose()
 

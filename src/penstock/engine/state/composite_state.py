@@ -32,6 +32,8 @@ _PIECE_ROWS = 1 << 14
 _FEWEST_ROWS_TO_COMPLETE = 1 << 10
 """Rows that a state has room for while it is being completed, at least: more will come soon, and
 whenever it moves, the compiled push has to be written down anew."""
+_FIRST_ROWS_TO_COMPLETE = 1 << 12
+"""Rows that it has room for from the change of plan on: some pushes of a thousand rows."""
 _SAMPLE_ROWS = 1 << 10
 """Rows of a large state that are looked at before all of them are."""
 _MOSTLY_ALIVE = 0.4
@@ -85,7 +87,7 @@ class CompositeState(IndexedRows):
     def make_room_to_complete(self) -> None:
         """Make room for the first rows that are completed: all states together, since whenever one
         moves in a push, the compiled push has to be written down anew."""
-        self.make_room(_FEWEST_ROWS_TO_COMPLETE)
+        self.rows.reserve(_FIRST_ROWS_TO_COMPLETE)
 
     def _grow(self, count: int) -> None:
         """Make room for ``count`` more rows, and those that may follow."""
