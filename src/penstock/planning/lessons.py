@@ -83,7 +83,10 @@ def learnt(
     before = ratios.get(running)
     new = (
         _between(None if before is None else before[0], measured.cpu, modelled.cpu),
-        _between(None if before is None else before[1], measured.memory, modelled.memory),
+        # Bytes are what they are: a limit breaks by the largest, not by the mean.
+        _between(None, measured.memory, modelled.memory)
+        if before is None or measured.memory is not None
+        else before[1],
     )
     if before is None and measured == UNMEASURED:
         return dict(ratios)

@@ -36,6 +36,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.engine.control.limit_watch import LimitWatch
 from penstock.engine.control.plan_event import Action, PlanEvent
 from penstock.engine.control.step_watch import StepWatch
 from penstock.engine.options import Options
@@ -161,6 +162,11 @@ class Controller:
         """The controller's latest decision."""
         self.looks = 0
         self.migrations = 0
+        self._measures = LimitWatch(self.limits)
+        self._is_over = False
+        """Whether a measured limit has been exceeded since the last look."""
+        self._told: tuple[str, ...] = ()
+        """The measured limits that the latest event said are exceeded."""
         self._has_begun = is_planned
         """Whether there is a plan that somebody or something has chosen."""
         self._watch = StepWatch()
@@ -248,6 +254,17 @@ class Controller:
         reason = words.get(last.action, f"chosen by the controller: {last.reason}")
         return f"{reason}, at {last.at:g} s, after {last.before}{pinned}"
 
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """The limits that are exceeded now: as measured, or by the model where nothing is yet."""
+        over, known = self._measures.over, self._measures.known
+        modelled = () if self.latest is None else self.latest.exceeded
+        return tuple(
+            name
+            for name in ("cpu", "memory")
+            if name in over or (name in modelled and name not in known)
+        )
+
     def metrics(self) -> dict[str, Any]:
         latest = self.latest
         return {
@@ -256,7 +273,7 @@ class Controller:
             "looks": self.looks,
             "migrations": self.migrations,
             "limits": self.limits.to_json(),
-            "exceeded": [] if latest is None else list(latest.exceeded),
+            "exceeded": list(self.exceeded),
             "latest": None if latest is None else latest.to_json(),
             "changes": [change.to_json() for change in self.changes],
         }
@@ -294,17 +311,50 @@ class Controller:
 
     def after_push(self, engine: Controlled, rows: int, seconds: float) -> None:
         """``rows`` were pushed, in so many CPU seconds; look, if it is time to."""
+        if self.limits.cpu is not None or self.limits.memory is not None:
+            self._measure(engine, seconds)
         if not self.is_on:
             return
         self._rows += rows
         self._pushes += 1
         self._since_glance += seconds
         self._spent += seconds
-        enough = GLANCE_WORK * engine.stream_count
+        enough = 0.0 if self._is_over else GLANCE_WORK * engine.stream_count
         if self._since_glance < enough and self._pushes < GLANCE_PUSHES:
             return
         if self._is_due(engine):
             self._trying(engine, lambda: self._look(engine))
+
+    def _measure(self, engine: Controlled, spent: float) -> None:
+        """Compare what a push has used with the limits; tell when one breaks, or holds again."""
+        watch, most = self._measures, self.limits.memory
+        nbytes = None
+        if most is not None:
+            nbytes = engine.nbytes
+            if nbytes > most:  # Rows that have passed may be held until somebody sweeps.
+                engine.sweep()
+                nbytes = engine.nbytes
+        watch.note(None if engine.query.by_rows else engine.seconds, spent, nbytes)
+        over = watch.over
+        if over == self._told:
+            return
+        self._is_over = bool(set(over) - set(self._told))
+        self._told = over
+        numbers = {"cpu": watch.cpu, "memory": watch.memory}
+        plan = write(engine.plan)
+        self._add(
+            PlanEvent(
+                "keep",
+                plan,
+                plan,
+                engine.seconds,
+                engine.rows,
+                f"measured: {watch.in_words() or 'within the limits again'}",
+                None,
+                over,
+                {name: float(value) for name, value in numbers.items() if value is not None},
+            )
+        )
 
     def _trying(self, engine: Controlled, look: Callable[[], Decision | None]) -> None:
         """Carry out what ``look`` decides. A plan is never worth a query: if it fails, the
@@ -352,7 +402,7 @@ class Controller:
         )
         owed = engine.seconds >= self._follow_up and self._work >= FOLLOW_UP * price
         return (
-            (affordable or owed or excess >= price)
+            (affordable or owed or excess >= price or self._is_over)
             and engine.rows >= LEAST_ROWS
             # Nothing is known about a stream that has not come: whatever one plans is guessed.
             and engine.has_seen_all
@@ -417,7 +467,7 @@ class Controller:
         self._budget = max(0.0, self._budget - 1)
         self._watch.reset()
         self.looks += 1
-        self._urgent = False
+        self._urgent = self._is_over = False
         self._wait = min(AT_REST, self._wait * PATIENCE)
         self._repaid = math.inf
         if decision.reason == NOT_YET:
@@ -433,11 +483,13 @@ class Controller:
         complete."""
         from penstock.planning.lessons import Measured
 
-        now = engine.seconds
-        if now < self._window:
-            return Measured()
-        calm = math.isinf(self._follow_up) or now >= self._follow_up + elapsed
-        return Measured(self._spent / elapsed if calm and elapsed > 0 else None, engine.nbytes)
+        now, over = engine.seconds, self._measures.over
+        is_full = now >= self._window
+        calm = is_full and (math.isinf(self._follow_up) or now >= self._follow_up + elapsed)
+        return Measured(
+            self._spent / elapsed if calm and elapsed > 0 else None,
+            engine.nbytes if is_full or "memory" in over else None,
+        )
 
     def _carry_out(self, engine: Controlled, decision: Decision) -> None:
         before = write(engine.plan)
