@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InvariantBroken
-from penstock.kernels import pair_table as kernels
-from penstock.values.pair_table import DROPPED, PairTable, group_ids, sweep_groups
+from penstock.values.pair_table import PairTable, group_ids
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 INTEGERS = st.sampled_from([LEAST, -1, 0, 1, 2, GREATEST]) | st.integers(LEAST, GREATEST)
@@ -27,14 +26,6 @@ class DictionaryTable:
     def ids(self, keys: list[Any]) -> list[int]:
         return [self.numbers.setdefault(key, len(self.numbers)) for key in keys]
 
-    def sweep(self, live: list[int]) -> list[int]:
-        kept = [(key, n) for key, n in self.numbers.items() if n in live]
-        mapping = [DROPPED] * len(self.numbers)
-        for new, (_, old) in enumerate(kept):
-            mapping[old] = new
-        self.numbers = {key: new for new, (key, _) in enumerate(kept)}
-        return mapping
-
 
 def ids_of(table: PairTable, pairs: list[tuple[int, int]]) -> list[int]:
     both = np.array(pairs, np.int64).reshape(-1, 2)
@@ -43,40 +34,25 @@ def ids_of(table: PairTable, pairs: list[tuple[int, int]]) -> list[int]:
 
 
 PAIRS = st.tuples(SMALL, SMALL) | st.tuples(INTEGERS, INTEGERS)
-STEPS = st.lists(
-    st.tuples(st.just("ids"), st.lists(PAIRS, max_size=60))
-    | st.tuples(st.just("sweep"), st.lists(st.integers(-1, 100), max_size=40)),
-    max_size=8,
-)
+STEPS = st.lists(st.lists(PAIRS, max_size=60), max_size=8)
 
 
 @settings(derandomize=True, max_examples=120, deadline=None, database=None)
 @given(STEPS)
-def test_agrees_with_a_dictionary(steps: list[tuple[str, Any]]) -> None:
+def test_agrees_with_a_dictionary(steps: list[list[tuple[int, int]]]) -> None:
     table, twin = PairTable(), DictionaryTable()
-    for step, argument in steps:
-        if step == "sweep":
-            mapping = table.sweep(np.array(argument, np.int64))
-            assert mapping.tolist() == twin.sweep(argument)
-        else:
-            assert ids_of(table, argument) == twin.ids(argument)
+    for pairs in steps:
+        assert ids_of(table, pairs) == twin.ids(pairs)
         assert len(table) == len(twin.numbers)
         assert [tuple(p) for p in table.pairs.tolist()] == list(twin.numbers)
 
 
-def test_grows_through_many_pairs_and_shrinks_again() -> None:
+def test_grows_through_many_pairs() -> None:
     table = PairTable()
     first = np.arange(50_000) % 20_000
     second = first // 7 - 1_000
     assert table.ids(first, second).tolist() == first.tolist()
     assert len(table) == 20_000
-    full = table.nbytes
-    mapping = table.sweep(np.arange(5, 20_000, 1_000))
-    assert len(table) == 20
-    assert table.nbytes < full // 20
-    assert (mapping != DROPPED).sum() == 20
-    assert table.ids(first[5:20_000:1_000], second[5:20_000:1_000]).tolist() == list(range(20))
-    assert table.ids(first[:1], second[:1]).tolist() == [20]
 
 
 def test_read_only_and_empty_columns() -> None:
@@ -86,20 +62,7 @@ def test_read_only_and_empty_columns() -> None:
     assert table.ids(column, column).tolist() == [0, 0, 1]
     nothing = np.zeros(0, np.int64)
     assert table.ids(nothing, nothing).tolist() == []
-    assert table.sweep(nothing).tolist() == [DROPPED, DROPPED]
-    assert len(table) == 0
-
-
-@settings(derandomize=True, max_examples=100, deadline=None, database=None)
-@given(st.lists(st.integers(-3, 12), max_size=20), st.integers(0, 10))
-def test_renumber(live: list[int], count: int) -> None:
-    mapping = np.full(count, DROPPED, np.int64)
-    kept = kernels.renumber(np.array(live, np.int64), mapping)
-    expected = [n for n in range(count) if n in live]
-    assert kept == len(expected)
-    assert mapping.tolist() == [
-        expected.index(n) if n in expected else DROPPED for n in range(count)
-    ]
+    assert len(table) == 2
 
 
 Rows = list[tuple[int | None, ...]]
@@ -117,30 +80,27 @@ def encoded(rows: Rows, width: int) -> list[tuple[Any, Any]]:
 
 
 @st.composite
-def groupings(draw: st.DrawFn) -> tuple[int, list[tuple[Rows, list[int]]]]:
+def groupings(draw: st.DrawFn) -> tuple[int, list[Rows]]:
     width = draw(st.integers(1, 4))
     cell = st.none() | SMALL | st.sampled_from([LEAST, GREATEST])
     rows = st.lists(st.tuples(*[cell] * width), max_size=40)
-    return width, draw(st.lists(st.tuples(rows, st.lists(st.integers(0, 40))), max_size=4))
+    return width, draw(st.lists(rows, max_size=4))
 
 
 @settings(derandomize=True, max_examples=120, deadline=None, database=None)
 @given(groupings())
-def test_groups_agree_with_a_dictionary(
-    case: tuple[int, list[tuple[Rows, list[int]]]],
-) -> None:
+def test_groups_agree_with_a_dictionary(case: tuple[int, list[Rows]]) -> None:
     width, batches = case
     tables: list[PairTable] = []
     twin = DictionaryTable()
-    for rows, live in batches:
+    for rows in batches:
         assert group_ids(tables, encoded(rows, width)).tolist() == twin.ids(rows)
         assert len(tables) == width
         assert len(tables[-1]) == len(twin.numbers)
         known = list(twin.numbers)
         assert group_ids(tables, encoded(known, width)).tolist() == list(range(len(known)))
-        assert sweep_groups(tables, np.array(live, np.int64)).tolist() == twin.sweep(live)
-        kept = list(twin.numbers)
-        assert [len(t) for t in tables] == [len({r[: i + 1] for r in kept}) for i in range(width)]
+        sizes = [len({row[: i + 1] for row in known}) for i in range(width)]
+        assert [len(table) for table in tables] == sizes
 
 
 def test_null_is_a_group_of_its_own() -> None:

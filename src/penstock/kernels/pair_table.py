@@ -76,20 +76,3 @@ def enter_pairs(slots: Int64s, pairs: Int64s, count: int, secret: Uint64s) -> No
         while slots[slot] != EMPTY:
             slot = (slot + 1) & mask
         slots[slot] = number
-
-
-@kernel
-def renumber(live: Int64s, mapping: Int64s) -> int:
-    """Fill ``mapping`` from old to new numbers: dense, in the old order, -1 where not in ``live``.
-
-    Returns how many there are. Numbers in ``live`` may repeat; those of no pair are passed over.
-    """
-    for number in live:
-        if 0 <= number < len(mapping):
-            mapping[number] = 0
-    count = 0
-    for number in range(len(mapping)):
-        if mapping[number] == 0:
-            mapping[number] = count
-            count += 1
-    return count

@@ -8,8 +8,8 @@ columns: nothing rests on a hash. NULL is a value of its own here, since PARTITI
 put NULLs together: the first half of a pair is ``2 * group + (1 if the value is NULL else 0)``,
 which is injective, and the value of a NULL is taken to be 0.
 
-Numbers are dense, so that the state of a group lives in plain arrays. :meth:`PairTable.sweep` and
-:func:`sweep_groups` drop the groups that nobody needs and number the others anew.
+Numbers are dense, so that the state of a group lives in plain arrays. None is ever dropped: in a
+window by partition the newest rows of every partition live on.
 """
 
 from __future__ import annotations
@@ -27,9 +27,6 @@ Int64s = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 Keys = tuple[Int64s, Booleans | None]
 """The values of a key column, and which of them are not NULL (None: all of them)."""
-
-DROPPED = -1
-"""What a sweep maps the numbers to that are gone."""
 
 _FEWEST_SLOTS = 64
 
@@ -74,24 +71,6 @@ class PairTable:
                 return out
             self._resize(2 * len(self._slots))
 
-    def sweep(self, live: Int64s) -> Int64s:
-        """Keep only the pairs numbered in ``live``; a map from old numbers to new ones.
-
-        Pairs that are gone map to :data:`DROPPED`. The others keep their order.
-        """
-        mapping, _ = self._keep(live)
-        self._resize(_slots_for(self._count))
-        return mapping
-
-    def _keep(self, live: Int64s) -> tuple[Int64s, Int64s]:
-        """Drop pairs, but leave ``slots`` as they are: wrong until :meth:`_resize`."""
-        mapping = np.full(self._count, DROPPED, np.int64)
-        count = kernels.renumber(np.ascontiguousarray(live, np.int64), mapping)
-        kept = self.pairs[mapping != DROPPED]
-        self._pairs = kept.reshape(-1)
-        self._count = count
-        return mapping, self.pairs
-
     def _resize(self, slots: int) -> None:
         """Room for ``slots // 2`` pairs, with all of them in a new table."""
         pairs = np.empty(slots, np.int64)
@@ -118,32 +97,8 @@ def group_ids(tables: list[PairTable], columns: Sequence[Keys]) -> Int64s:
     return groups
 
 
-def sweep_groups(tables: list[PairTable], live: Int64s) -> Int64s:
-    """Keep only the groups in ``live``; a map from old groups to new ones, as a sweep's.
-
-    Needs the groups of the first k - 1 columns that a living group of the first k refers to, so it
-    goes from the last table to the first, and puts the new numbers in on the way back.
-    """
-    mappings = []
-    for table in reversed(tables):
-        mapping, pairs = table._keep(live)
-        mappings.append(mapping)
-        live = pairs[:, 0] >> 1
-    for position, table in enumerate(tables):
-        if position > 0:
-            before = table.pairs[:, 0]
-            before[:] = (mappings[-position][before >> 1] << 1) | (before & 1)
-        table._resize(_slots_for(len(table)))
-    return mappings[0] if mappings else np.zeros(0, np.int64)
-
-
 def _empty_slots(count: int) -> Int64s:
     return np.full(count, kernels.EMPTY, np.int64)
-
-
-def _slots_for(count: int) -> int:
-    """A power of two, more than twice ``count``."""
-    return max(_FEWEST_SLOTS, 1 << (2 * count).bit_length())
 
 
 def _writable(values: Int64s) -> Int64s:

@@ -9,6 +9,7 @@ fail. What does, packing what is sparse, is for ``tidy``, which may be left for 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -29,18 +30,36 @@ from penstock.query.join_graph import JoinGraph
 Int64s = NDArray[np.int64]
 
 
-class Output(Protocol):
-    """The top of a query."""
+class Kept(Protocol):
+    """What a top remembers beyond a push."""
 
-    needs_history: bool
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+class Output(ABC):
+    """The top of a query; as it is here, with nothing to remember beyond a push."""
+
+    needs_history = True
     """Whether it has to know all living results after a restart."""
-    saves: bool
+    saves = False
     """Whether :meth:`save` writes a table."""
-    keeps: bool
+    keeps = True
     """Whether it keeps results, or what is made of them, beyond the push."""
-    plainly: PlainAnswer | None
+    plainly: PlainAnswer | None = None
     """The maker of the answer of a push out of its results alone, if that is simple."""
 
+    def __init__(self, kept: Kept | None = None) -> None:
+        """``kept`` is what it remembers."""
+        self._kept = kept
+
+    @abstractmethod
     def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
         """The rows that leave, given the new results of each block.
 
@@ -50,7 +69,9 @@ class Output(Protocol):
 
     def save(self, saved: SavedRows) -> pa.Table | None:
         """What living results do not tell, as places among the ``saved`` rows of windows."""
+        return None
 
+    @abstractmethod
     def load(
         self,
         results: Sequence[Composites],
@@ -61,17 +82,29 @@ class Output(Protocol):
         """Take in all living results after a restart, and what :meth:`save` wrote, if it wrote
         anything; windows have ``counts`` rows. Nothing leaves."""
 
-    def commit(self) -> None: ...
+    def commit(self) -> None:
+        """The push is done."""
+        if self._kept is not None:
+            self._kept.commit()
 
-    def rollback(self) -> None: ...
+    def rollback(self) -> None:
+        """The push has failed."""
+        if self._kept is not None:
+            self._kept.rollback()
 
     def tidy(self, watermark: int) -> None:
         """Let go of what nobody needs. If there is no memory for that, nothing has changed."""
+        return
 
-    def renumber(self, alias: str, mapping: Int64s, first: int) -> None: ...
+    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
+        """Leaf row ``r`` of ``alias`` is now ``mapping[r - first]``."""
+        if self._kept is not None:
+            self._kept.renumber(alias, mapping, first)
 
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of what it remembers."""
+        return 0 if self._kept is None else self._kept.nbytes
 
 
 def output_for(graph: JoinGraph, trees: Sequence[JoinTree]) -> Output:
@@ -115,14 +148,14 @@ class _Table:
         return pa.Table.from_arrays(self._project(results), schema=self._schema)
 
 
-class BornOutput:
+class BornOutput(Output):
     """ISTREAM of a join: nothing to remember."""
 
     needs_history = False
-    saves = False
     keeps = False
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
+        super().__init__()
         self._table = _Table(graph, tree)
         self.plainly = self._table.plainly
 
@@ -131,9 +164,6 @@ class BornOutput:
             assert self.plainly is not None
             return self.plainly.table(filled)
         return self._table(results[0], results[0].births)
-
-    def save(self, saved: SavedRows) -> None:
-        return None
 
     def load(
         self,
@@ -144,29 +174,9 @@ class BornOutput:
     ) -> None:
         pass
 
-    def commit(self) -> None:
-        pass
 
-    def rollback(self) -> None:
-        pass
-
-    def tidy(self, watermark: int) -> None:
-        pass
-
-    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
-        pass
-
-    @property
-    def nbytes(self) -> int:
-        return 0
-
-
-class HeldOutput:
+class HeldOutput(Output):
     """DSTREAM and RSTREAM of a join."""
-
-    needs_history = True
-    saves = False
-    plainly: PlainAnswer | None = None
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self.keeps = graph.by_rows
@@ -174,6 +184,7 @@ class HeldOutput:
         self._at_death = graph.emission == "dstream"
         self._shorten = tree.shorten if graph.by_rows else None
         self._held = HeldResults(tuple(tree.leaves), graph.by_rows)
+        super().__init__(self._held)
 
     def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
         self._held.begin(results[0], self._shorten)
@@ -182,9 +193,6 @@ class HeldOutput:
             return self._table(dead, dead.deaths)
         living = self._held.all()
         return self._table(living, living.births)
-
-    def save(self, saved: SavedRows) -> None:
-        return None
 
     def load(
         self,
@@ -197,36 +205,21 @@ class HeldOutput:
         self._held.take_dead(clock.now)
         self._held.commit()
 
-    def commit(self) -> None:
-        self._held.commit()
-
-    def rollback(self) -> None:
-        self._held.rollback()
-
     def tidy(self, watermark: int) -> None:
         self._held.tidy()
 
-    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
-        self._held.renumber(alias, mapping, first)
 
-    @property
-    def nbytes(self) -> int:
-        return self._held.nbytes
-
-
-class DifferenceOutput:
+class DifferenceOutput(Output):
     """EXCEPT."""
 
-    needs_history = True
     saves = True
-    keeps = True
-    plainly: PlainAnswer | None = None
 
     def __init__(self, graph: JoinGraph, trees: Sequence[JoinTree]) -> None:
         self._table = _Table(graph, trees[0])
         self._difference = Difference(
             graph, trees[0], list(zip(graph.minus, trees[1:], strict=True))
         )
+        super().__init__(self._difference)
 
     def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
         leaving, instants = self._difference.stage(results[0], results[1:], clock)
@@ -244,30 +237,12 @@ class DifferenceOutput:
     ) -> None:
         self._difference.load(table, counts, results[1:], clock)
 
-    def commit(self) -> None:
-        self._difference.commit()
-
-    def rollback(self) -> None:
-        self._difference.rollback()
-
     def tidy(self, watermark: int) -> None:
         self._difference.tidy(watermark)
 
-    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
-        self._difference.renumber(alias, mapping, first)
 
-    @property
-    def nbytes(self) -> int:
-        return self._difference.nbytes
-
-
-class GroupedOutput:
+class GroupedOutput(Output):
     """GROUP BY."""
-
-    needs_history = True
-    saves = False
-    keeps = True
-    plainly: PlainAnswer | None = None
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._by_rows = graph.by_rows
@@ -275,6 +250,7 @@ class GroupedOutput:
         from penstock.engine.output.aggregation import Aggregation
 
         self._aggregation = Aggregation(graph)
+        super().__init__(self._aggregation)
         self._groups = Projection(graph.group_by, tree.leaves)
         arguments = [a.argument for a in graph.aggregates]
         self._arguments = Projection([a for a in arguments if a is not None], tree.leaves)
@@ -299,9 +275,6 @@ class GroupedOutput:
             clock.now,
         )
 
-    def save(self, saved: SavedRows) -> None:
-        return None
-
     def load(
         self,
         results: Sequence[Composites],
@@ -322,19 +295,5 @@ class GroupedOutput:
     def _refresh(self, ids: dict[str, Int64s], deaths: Int64s) -> None:
         self._tree.shorten(Composites(ids, deaths, deaths))
 
-    def commit(self) -> None:
-        self._aggregation.commit()
-
-    def rollback(self) -> None:
-        self._aggregation.rollback()
-
     def tidy(self, watermark: int) -> None:
         self._aggregation.tidy()
-
-    def renumber(self, alias: str, mapping: Int64s, first: int) -> None:
-        if self._by_rows:
-            self._aggregation.renumber(alias, mapping, first)
-
-    @property
-    def nbytes(self) -> int:
-        return self._aggregation.nbytes
