@@ -34,12 +34,8 @@ results = engine.push({"A": batch, "B": batch, "C": batch}).num_rows
 print(json.dumps({"results": results, "seconds": time.process_time(), "file": penstock.__file__}))
 """
 
-NOT_FOR_QUERIES = {
-    "penstock.kernels.pair_table.renumber",
-    "penstock.kernels.stable_hash.stable_hash",
-}
-"""No query drops partitions: as long as a partition has a row, it lives. The stable hash is a part
-of the kernel that places rows on cells."""
+NOT_FOR_QUERIES = {"penstock.kernels.stable_hash.stable_hash"}
+"""It is a part of the kernel that places rows on cells."""
 
 
 def _start(folder: Path | None = None, **environment: str) -> tuple[dict[str, Any], str]:

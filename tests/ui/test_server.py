@@ -24,6 +24,9 @@ from penstock.ui.hub import Command, Hub
 from penstock.ui.log_feed import LogFeed
 from penstock.ui.server import PageServer, _Handler
 
+PATIENCE_SECONDS = 600
+"""How long an answer may take: a busy machine fails no test, and a server that hangs fails one."""
+
 
 @pytest.fixture
 def sent() -> list[Command]:
@@ -46,7 +49,7 @@ def server(hub: Hub) -> Iterator[PageServer]:
 def ask(
     server: PageServer, path: str, body: Any = None, **headers: str
 ) -> tuple[http.client.HTTPResponse, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_SECONDS)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     text = json.dumps(body) if isinstance(body, dict) else body
     connection.request("GET" if body is None else "POST", path, text, named)
@@ -55,7 +58,7 @@ def ask(
 
 
 def first_message(server: PageServer) -> dict[str, Any]:
-    with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_SECONDS) as connection:
         connection.sendall(b"GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
         lines = connection.makefile("rb")
         for line in lines:
@@ -257,7 +260,7 @@ def test_the_page_of_a_run_listens_where_it_is_told(host: str, shown: str) -> No
 
 
 def connected(server: PageServer, text: bytes = b"") -> socket.socket:
-    wire = socket.create_connection(("127.0.0.1", server.port), 10)
+    wire = socket.create_connection(("127.0.0.1", server.port), PATIENCE_SECONDS)
     wire.sendall(text)
     return wire
 
@@ -362,7 +365,7 @@ def test_a_request_that_comes_in_drops_is_ended(
     monkeypatch.setattr("penstock.ui.connections.SECONDS_FOR_A_REQUEST", 0.3)
     wire = connected(server, b"GET / HTTP/1.1\r\nHost: localhost\r\n")
     wire.settimeout(0.02)
-    for _ in range(1_000):  # Each drop comes well inside the timeout of a read.
+    for _ in range(50 * PATIENCE_SECONDS):  # Each drop comes well inside the timeout of a read.
         try:
             wire.sendall(b"X: y\r\n"[:1])
             if not wire.recv(1):
@@ -398,7 +401,7 @@ def test_a_large_head_is_refused(server: PageServer, head: bytes) -> None:
 
 
 def test_requests_of_a_connection_are_counted(server: PageServer) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_SECONDS)
     for request in range(100):
         connection.request("GET", "/page.css")
         answer = connection.getresponse()
