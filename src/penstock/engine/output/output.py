@@ -71,7 +71,6 @@ class Output(ABC):
         """What living results do not tell, as places among the ``saved`` rows of windows."""
         return None
 
-    @abstractmethod
     def load(
         self,
         results: Sequence[Composites],
@@ -81,6 +80,7 @@ class Output(ABC):
     ) -> None:
         """Take in all living results after a restart, and what :meth:`save` wrote, if it wrote
         anything; windows have ``counts`` rows. Nothing leaves."""
+        return
 
     def commit(self) -> None:
         """The push is done."""
@@ -164,15 +164,6 @@ class BornOutput(Output):
             assert self.plainly is not None
             return self.plainly.table(filled)
         return self._table(results[0], results[0].births)
-
-    def load(
-        self,
-        results: Sequence[Composites],
-        clock: Clock,
-        table: pa.Table | None,
-        counts: Mapping[str, int],
-    ) -> None:
-        pass
 
 
 class HeldOutput(Output):
