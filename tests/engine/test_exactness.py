@@ -23,7 +23,6 @@ from penstock.engine.completion import asked_values, missing
 from penstock.engine.control import eddy
 from penstock.engine.control.eddy import EDDIES
 from penstock.engine.feedback import feedback_policy
-from penstock.engine.feedback.edge import agrees
 from penstock.engine.feedback.feedback import Feedback
 from penstock.engine.join import join_step
 from penstock.engine.join.join_step import JoinStep
@@ -155,18 +154,7 @@ def fail_sometimes(
 def toggle(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> penstock.Engine:
     """Turn guards on and off at random; now and then let a push fail, or restart."""
     for tree in engine.trees:
-        edges = list(tree.edges)
-        chance.shuffle(edges)
-        for edge in edges:
-            for guard in edge.guards:
-                if chance.random() < 0.7 or edge.is_leaving:
-                    continue
-                others = [g for e in edges for g in e.open_guards if g.consumer == guard.consumer]
-                if guard.is_on:
-                    edge.turn_off(guard)
-                elif agrees(guard, others):
-                    edge.turn_on(guard, chance.choice(["index", "bloom"]))
-        tree.take_stock()
+        tree.switch_guards(lambda: chance.random() < 0.3, chance.choice(["index", "bloom"]))
     if chance.random() < 0.3:
         engine = fail_sometimes(engine, chance, batches)
     return restart(engine, chance, batches) if chance.random() < 0.2 else engine
@@ -304,6 +292,14 @@ def test_guards_that_come_and_go(start: int, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(arrival, "SLICE", 4)
     for seed in range(start, start + BLOCK):
         check(seed, between=toggle, feedback=Feedback())
+
+
+@seeds(85_000)
+def test_guards_that_come_and_go_in_cliques(start: int) -> None:
+    """Both inputs of a join may wait, one after the other, and the order of the inputs changes."""
+    for seed in range(start, start + BLOCK, 4):
+        knobs = Knobs(features=CLIQUES, streams=(4, 6), domain=2 + seed % 2, tuples=10)
+        check(seed, knobs, between=toggle, feedback=Feedback())
 
 
 @seeds(90_000)

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
 from penstock.engine.compiled.compiled_push import CompiledPush
+from penstock.engine.feedback.demand_filter import DemandFilter
+from penstock.engine.feedback.guard import Guard
+from penstock.engine.feedback.waiting_in_window import WaitingInWindow
+from penstock.engine.tree import tree_guards
 from penstock.testing.fuzz import fuzz, fuzz_large
 
 
@@ -41,3 +46,40 @@ def test_a_lost_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CompiledPush, "found", without_the_last)
     with pytest.raises(AssertionError, match="seed"):
         list(fuzz(100, large_every=0))
+
+
+# -- faults of feedback, planted -------------------------------------------------------------
+
+
+def test_rows_that_are_not_woken_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Guard, "resume", lambda guard: None)
+    with pytest.raises(AssertionError, match="seed"):
+        list(fuzz(8, large_every=0))
+
+
+def test_guards_that_wait_for_each_other_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_guards, "agrees", lambda guard, others: True)
+    with pytest.raises(AssertionError, match="seed"):
+        list(fuzz(8, large_every=0))
+
+
+def test_a_filter_that_loses_keys_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    fill = DemandFilter._fill
+
+    def without_a_word(self: DemandFilter) -> None:
+        fill(self)
+        if self._table.any():
+            self._table[np.flatnonzero(self._table)[0]] = 0
+
+    monkeypatch.setattr(DemandFilter, "_fill", without_a_word)
+    with pytest.raises(AssertionError, match="seed"):
+        list(fuzz(12, 4, large_every=0))
+
+
+def test_that_256_rows_wake_at_most_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    hand_over = WaitingInWindow._hand_over
+    monkeypatch.setattr(
+        WaitingInWindow, "_hand_over", lambda waiting, found: hand_over(waiting, found[:256])
+    )
+    with pytest.raises(AssertionError, match="large"):
+        list(fuzz(7, 5, large_every=1))

@@ -1,11 +1,12 @@
 """Compiled against reference against oracle, with everything switched on at random.
 
 A case is a random query with random rows and pushes (:func:`penstock.testing.generators.generate`)
-and a random way to run it: plan, feedback, a budget, a host's clock; between pushes changes of
-plan, restarts from a checkpoint, and pushes that fail (at their end, while a state grows, by a
-signal) and are made again. Two engines go through the same: one whose pushes are compiled wherever
-they can be, and one that goes step by step. Each must give the oracle's answer in every push, and
-both must count the same rows as late. Two cases of three have only what is mostly compiled.
+and a random way to run it: plan, feedback, a budget, a host's clock; between pushes guards that
+are switched on and off, changes of plan, restarts from a checkpoint, and pushes that fail (at their
+end, while a state grows, by a signal) and are made again. Two engines go through the same: one
+whose pushes are compiled wherever they can be, and one that goes step by step. Each must give the
+oracle's answer in every push, and both must count the same rows as late. Two cases of three have
+only what is mostly compiled.
 
 In one case of six the budget is really short now and then. What then leaves is no more than the
 oracle's answer, and under ``defer``, with FRESHNESS that is long enough, all of it has left in the
@@ -13,7 +14,7 @@ end: nothing is lost on the way into the compiled push and out of it.
 
 Small cases let faults through that show only when rings wrap, grow and are packed. So some cases
 are large: thousands of rows per stream, which a brute-force oracle cannot do; there the two engines
-are compared with each other.
+are compared with a third, which goes step by step without feedback.
 """
 
 from __future__ import annotations
@@ -139,23 +140,25 @@ def _runs(case: Case, graph: Any, options: dict[str, Any]) -> list[_Run]:
 
 
 def fuzz_large(seed: int) -> dict[str, int]:
-    """Run one large case on both engines."""
+    """Run one large case on both engines, and on one without feedback."""
     chance = random.Random(seed)
     case = _large_case(chance)
     graph = case.graph()
     options = _options(chance, by_rows=graph.by_rows)
     runs = _runs(case, graph, options)
+    runs.append(_runs(case, graph, {**options, "feedback": "off"})[1])
     for number, batches in enumerate(case.pushes):
         do = _between(chance, graph)
         answers = []
         for run in runs:
             run.do(do)
             answers.append(rows_of(run.push(batches)))
-        found = difference(answers[0], answers[1])
-        context = f"seed {seed} (large), push {number}, {options}\n{case.text}\n{case.plan}"
-        assert found is None, f"{context}\n{found}"
+        for run, answer in zip(runs, answers[:-1], strict=False):
+            found = difference(answer, answers[-1])
+            context = f"seed {seed} (large), {run}, push {number}, {options}\n{case.text}"
+            assert found is None, f"{context}\n{case.plan}\n{found}"
     late = [run.engine.metrics()["late"] for run in runs]
-    assert late[0] == late[1], f"seed {seed} (large): late {late}"
+    assert len(set(late)) == 1, f"seed {seed} (large): late {late}"
     return runs[0].ways()
 
 
@@ -180,8 +183,14 @@ class _Run:
                 self.engine = penstock.Engine.restore(self.engine.query, blob, plan=value)
             elif name == "fail":
                 self._failing = value
+            elif name == "switch":
+                self._switch_guards(random.Random(value))
             else:
                 self.engine.migrate(value, strategy=name)
+
+    def _switch_guards(self, chance: random.Random) -> None:
+        for tree in self.engine.trees:
+            tree.switch_guards(lambda: chance.random() < 0.4, chance.choice(["index", "bloom"]))
 
     def push(self, batches: Any, *given: Any) -> pa.Table:
         """The answer of a push, which fails first if it is to."""
@@ -253,6 +262,8 @@ def _between(chance: random.Random, graph: Any) -> list[tuple[str, Any]]:
     if chance.random() < 0.1:
         plan = random_plan(chance, list(graph.aliases)) if chance.random() < 0.5 else None
         what.append(("restart", plan))
+    if chance.random() < 0.3:
+        what.append(("switch", chance.randrange(1 << 30)))
     if chance.random() < 0.15:
         what.append(("fail", chance.choice(["stage", "room", "signal"])))
     return what

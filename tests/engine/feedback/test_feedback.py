@@ -336,6 +336,25 @@ def test_a_bloom_filter_lets_through_but_keeps_nobody_out() -> None:
     assert exact["joins"][0]["made"] <= bloom["joins"][0]["made"]
 
 
+@pytest.mark.parametrize(
+    "feedback", ["jit", Feedback(adaptive=False), Feedback(adaptive=False, detection="bloom")]
+)
+def test_a_silent_stream_does_not_keep_sleepers_when_idle_is_given(feedback: Any) -> None:
+    """C is heard of once. The watermark goes on without it, and so do those who wait for it."""
+
+    def held_after(windows: int) -> int:
+        engine = short_windows(feedback=feedback, idle=8_000, lateness=0)
+        engine.push(rows("C", (0, 0, -1)))
+        for seed in range(4 * windows):
+            batches = streams(seed, 1000, 200_000)
+            engine.push({name: batches[name] for name in "AB"})
+        metrics = engine.metrics()
+        assert metrics["feedback"]["asleep"] > 0
+        return int(metrics["state"]["bytes"])
+
+    assert held_after(50) <= held_after(3)
+
+
 # -- kernels and options ---------------------------------------------------------------------
 
 

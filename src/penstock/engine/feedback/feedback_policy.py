@@ -73,11 +73,11 @@ MARGIN = 1.25
 guess from a sample: with less, a guard for which there is little in it comes and goes."""
 _FIRST_ROWS = 2048
 """Rows after which guards are first looked at."""
-_INTERVAL_ROWS = 16384
+_INTERVAL_ROWS = 8192
 """Rows from one look at a guard to the next, at least."""
 _SETTLING_ROWS = 4096
 """The same after a guard was turned on: what it changes for others is counted by then."""
-_MOST_PATIENCE = 16
+_MOST_PATIENCE = 32
 """Times longer that a guard is left alone which was found wanting again and again."""
 _STALE_SHARE = 0.5
 """The part of a window whose dead keys a filter still has, on average."""
@@ -233,7 +233,7 @@ class FeedbackPolicy:
         if admitted * (per_row - MARGIN * TEST) < MARGIN * fixed:
             return _Price(0.0, 1.0)  # Even if nobody had a partner: no need to look.
         growth = self._filling(guard.opposite.streams)
-        news *= growth / max(self._leaves[s].filling for s in guard.opposite.streams)
+        news *= growth / max(self._filling(StreamSet.of(s)) for s in guard.opposite.streams)
         met = share_met(guard, edge.input, self._leaves, growth)
         detection, keeping = self._detection_for(guard)
         if detection == "bloom":
@@ -344,7 +344,9 @@ class FeedbackPolicy:
 
     def _filling(self, streams: StreamSet) -> float:
         """How many times more combinations of ``streams`` there will be in full windows."""
-        return min(_FARTHEST, prod(self._leaves[stream].filling for stream in streams))
+        known = [leaf.newest for leaf in self._leaves.values()]
+        now = max([each for each in known if each is not None], default=0)
+        return min(_FARTHEST, prod(self._leaves[stream].filling(now) for stream in streams))
 
     def _counts(self, record: _Record) -> list[float]:
         """Counts since the start: came, admitted, pairs, news, pushes; tested, slept, woken,

@@ -226,14 +226,19 @@ class LeafWindow(IndexedRows):
         return Composites({self.stream.alias: ids}, new.births, deaths, True, start)
 
     @property
-    def filling(self) -> float:
-        """How many times more rows there will be when the window is full, if it is not yet."""
+    def newest(self) -> int | None:
+        """The latest birth that it holds, of the last row; None if it is empty."""
+        rows = self.rows
+        return int(rows.births[(rows.head - 1) & rows.mask]) if len(rows) else None
+
+    def filling(self, now: int) -> float:
+        """How many times more rows there will be when the window is full, if at the instant ``now``
+        it is not yet."""
         rows = self.rows
         span = self.fixed_span
         if span is None or rows.tail > 0 or rows.head == 0:
             return 1.0
-        newest, oldest = rows.births[(rows.head - 1) & rows.mask], rows.births[0]
-        return max(1.0, span / (int(newest) - int(oldest) + 1))
+        return max(1.0, span / (now - int(rows.births[0]) + 1))
 
     def make_room(self, count: int, first: int, last: int) -> None:
         """For ``count`` more rows, the first and the last of which are born then."""

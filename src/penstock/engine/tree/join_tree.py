@@ -27,7 +27,7 @@ from penstock.engine.compiled.compiled_push import CompiledPush, Run
 from penstock.engine.compiled.written_tree import WrittenTree
 from penstock.engine.completion.missing import Missing
 from penstock.engine.feedback.edge import Edge
-from penstock.engine.feedback.feedback import Feedback
+from penstock.engine.feedback.feedback import Detection, Feedback
 from penstock.engine.join.join_operator import JoinOperator
 from penstock.engine.join.join_step import Algorithm
 from penstock.engine.join.stopwatch import Stopwatch
@@ -400,10 +400,19 @@ class JoinTree(OperatorTree):
             self._welcome_guards()
         if self.completion.may_be_over:
             self._finish_completion()
-        owing = self.rationing is not None and bool(self.rationing.debt)
-        if self.guarding.commit(self._let_in, owing, not self.missing and not self.since):
+        if self.guarding.commit(self._let_in, self._owes, not self.missing and not self.since):
             self.take_stock()
         self._let_in = 0
+
+    @property
+    def _owes(self) -> bool:
+        return self.rationing is not None and bool(self.rationing.debt)
+
+    def switch_guards(self, choose: Callable[[], bool], detection: Detection = "index") -> None:
+        """Turn guards on or off, whatever they save, as far as that may be between two pushes."""
+        if not (self.missing or self.since or self.elders is not None or self._owes):
+            self.guarding.switch(choose, detection)
+            self.take_stock()
 
     # -- what is missing ---------------------------------------------------------------------
 

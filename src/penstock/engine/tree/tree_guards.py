@@ -9,8 +9,10 @@ plan cannot say that a row has no partner. Others come and go with what they sav
 
 from __future__ import annotations
 
-from penstock.engine.feedback.edge import Edge, in_order, may_wait_for
-from penstock.engine.feedback.feedback import Feedback, Message
+from collections.abc import Callable
+
+from penstock.engine.feedback.edge import Edge, agrees, in_order, may_wait_for
+from penstock.engine.feedback.feedback import Detection, Feedback, Message
 from penstock.engine.feedback.feedback_policy import FeedbackPolicy
 from penstock.engine.feedback.guard import Guard
 from penstock.engine.tree.operator_tree import OperatorTree
@@ -103,6 +105,21 @@ class TreeGuards:
         for edge in self._tree.edges:
             for guard in edge.guards:
                 edge.turn_on(guard, self.feedback.detection)
+
+    def switch(self, choose: Callable[[], bool], detection: Detection) -> None:
+        """Turn guards on or off as ``choose`` has it, where all who wait agree; all inputs are
+        complete, and no probe is owed."""
+        edges = self._tree.edges
+        for edge in edges:
+            for guard in edge.guards:
+                if edge.is_leaving or not choose():
+                    continue
+                open_guards = [each for other in edges for each in other.open_guards]
+                same = [each for each in open_guards if each.consumer == guard.consumer]
+                if guard.is_on:
+                    edge.turn_off(guard)
+                elif agrees(guard, same):
+                    edge.turn_on(guard, detection)
 
     def undo(self) -> None:
         """The push has failed."""
