@@ -158,6 +158,7 @@ def test_summaries() -> None:
         show_summary(console, seen(START, batch(0), end), 2.0, True, ("next", "go on"))
         assert title in written.getvalue()
         assert "go on" in written.getvalue()
+        assert ("error    why" in written.getvalue()) == isinstance(end, Failure)
     written = io.StringIO()
     show_summary(Console(file=written, width=100), seen(START, batch(0)), 2.0, False, ("x", ""))
     assert written.getvalue().splitlines() == [

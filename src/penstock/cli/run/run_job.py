@@ -188,7 +188,8 @@ def _log_of(run: JobRun) -> str:
 def _told_failure(run: JobRun, log: SparkLog) -> int:
     failure = run.failure
     if run.mistake is not None:
-        print(f"penstock: {run.prepared.job.file or ''}: {run.mistake}", file=sys.stderr)
+        job = run.prepared.job
+        print(f"penstock: {job.file or job.name}: {run.mistake}", file=sys.stderr)
         return USER_ERROR
     reason = failure.reason if failure else "the job has failed"
     print(f"penstock: {reason}; Spark's log: {log.keep()}", file=sys.stderr)

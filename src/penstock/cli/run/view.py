@@ -357,11 +357,14 @@ def show_summary(
             console.print(f"{label:<12}{text}", markup=False, highlight=False, soft_wrap=True)
         return
     table = Table(box=None, show_header=False, pad_edge=False)
+    title, colour = "summary", _ACCENT
+    if isinstance(progress.end, Failure):
+        title, colour = "failed", "red"
+        table.add_row(Text("error", style="bold red"), Text(progress.end.reason, style="bold"))
     for label, text in lines:
         table.add_row(Text(label, style="dim"), Text(text))
-    title = "failed" if isinstance(progress.end, Failure) else "summary"
     width = min(console.width, _WIDEST)
-    console.print(Panel(table, title=title, title_align="left", border_style=_ACCENT, width=width))
+    console.print(Panel(table, title=title, title_align="left", border_style=colour, width=width))
 
 
 def _line(batches: Sequence[Batch], results: int) -> str:

@@ -122,7 +122,7 @@ function showOverload(now) {
   } else {
     words.push(`Within the budget of ${now.budget}`);
   }
-  if (now.lost) words.push(`about ${short(now.lost)} ± ${short(now.error)} results lost in all`);
+  if (now.lost) words.push(`about ${short(Math.round(now.lost))} ± ${short(Math.round(now.error))} results lost in all`);
   if (now.owed) words.push(`${short(now.owed)} probes owed, up to ${span(now.age)} old`);
   else if (now.policy === "defer") words.push("no probe is owed, no result is lost");
   if (now.stale) words.push(`${short(now.stale)} results came too late to be fresh`);
