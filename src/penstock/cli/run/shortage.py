@@ -13,7 +13,8 @@ def shortage(cells: Iterable[Mapping[str, Any]]) -> str:
     told = [each for each in cells if each.get("short")]
     if not told:
         return ""
-    parts = [f"for {span(max(each['short_for'] for each in told))}"]
+    seconds = max(each["short_for"] for each in told)
+    parts = [f"for {span(seconds)}" if seconds else "since this batch"]
     lost = sum(each["lost"]["results"] for each in told)
     owed = sum(each["debt"]["probes"] for each in told)
     if lost:

@@ -34,7 +34,7 @@ function isOver(status) {
 function withShare(count, rows) {
   if (!count) return "0";
   const part = rows > 0 ? (100 * count) / rows : 0;
-  const text = part >= 0.1 ? part.toFixed(1) : part.toFixed(3);
+  const text = part >= 0.1 ? part.toFixed(1) : part >= 0.001 ? part.toFixed(3) : "under 0.001";
   return `${short(count)} (${text} %)`;
 }
 
