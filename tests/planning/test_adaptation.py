@@ -14,7 +14,7 @@ from penstock.planning import adaptation
 from penstock.planning.adaptation import NOT_YET, Decision, Memory, look
 from penstock.planning.lessons import Measured
 from penstock.planning.limits import Limits
-from penstock.planning.migration_cost import CHANGE, migration_cost
+from penstock.planning.migration_cost import ASKING, CHANGE, migration_cost
 from penstock.planning.mjoin_ordering import mjoin_ordering
 from penstock.planning.problem import Problem
 from penstock.planning.smoothing import smoothed
@@ -221,6 +221,23 @@ def test_states_that_are_carried_over_cost_nothing() -> None:
     two = migration_cost(four, read("(((A B) C) D)"), read("(((A C) D) B)"))
     assert same == 0
     assert CHANGE < one < two
+
+
+def test_every_push_until_nothing_is_missing_has_its_price() -> None:
+    """In proportion to the pushes per second; none for a state that is carried over."""
+    query = chain_query(tuple("ABCD"), (("A", "B"), ("A", "C"), ("A", "D")), WINDOW)
+    shares = {("A", x): 1 / (RATE * WINDOW) for x in "BCD"}
+    costs = []
+    for pushes in (0.0, 10.0, 20.0):
+        statistics = Statistics(dict.fromkeys("ABCD", RATE), shares, pushes=pushes)
+        four = Problem(query, statistics)
+        costs.append(migration_cost(four, read("(((A B) C) D)"), read("(((A C) D) B)")))
+        carried = migration_cost(four, read("(((A B) C) D)"), read("((A B) C D)"))
+        assert carried < CHANGE + 10 * four.blocks[0].costs.index * RATE * WINDOW
+    none, some, more = costs
+    assert some > none
+    assert more - none == pytest.approx(2 * (some - none))
+    assert some - none <= 2 * ASKING * 10.0 * WINDOW
 
 
 def test_memory_survives_json() -> None:

@@ -367,7 +367,7 @@ def test_what_nobody_asks_for_is_completed_beside_if_it_is_little() -> None:
     (missing,) = engine.trees[0].missing
     completions = [0.0]
     while engine.trees[0].missing:
-        push_others(engine, 600)
+        push_others(engine, 200)
         assert missing.completion > completions[-1]
         completions.append(missing.completion)
     assert len(completions) > 3  # Never all at once.

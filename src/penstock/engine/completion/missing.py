@@ -84,7 +84,7 @@ _SAMPLE_ROWS = 64
 """Rows of a state that are looked at to guess how many partners its rows have."""
 _UNCACHED_ROWS = 1 << 18
 """Rows of a state from which on no cache holds it."""
-_UNCACHED_COST = 4
+_UNCACHED_COST = 2
 """Times more that a row costs there."""
 _LEAST_SHARE = 1e-3
 """The share of a state below which it says nothing about the rest."""
