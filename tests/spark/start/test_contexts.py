@@ -64,21 +64,24 @@ def outcome(
     If something is ``typed``, ``command`` is a shell that reads it.
     """
     context_run.write_rows(folder)
-    done = subprocess.run(
-        command if typed is not None else [*command, PROGRAM, str(folder), *more],
-        input=typed,
-        env={
-            **_environment(),
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3_000:]
+    said, told = folder.parent / "said", folder.parent / "told"
+    # Into files: a worker of Spark may outlive its parents for a while, and holds a pipe open.
+    with said.open("wb") as out, told.open("wb") as errors:
+        done = subprocess.run(
+            command if typed is not None else [*command, PROGRAM, str(folder), *more],
+            input=None if typed is None else typed.encode(),
+            env={
+                **_environment(),
+                **environment,
+            },
+            stdout=out,
+            stderr=errors,
+            timeout=SECONDS,
+            check=False,
+        )
+    assert done.returncode == 0, told.read_text()[-3_000:]
     assert context_run.found(folder) == context_run.expected(folder) != []
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = [line for line in said.read_text().splitlines() if line.startswith("{")]
     settings: dict[str, Any] = json.loads(lines[-1])
     return settings
 
