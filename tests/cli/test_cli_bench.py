@@ -19,6 +19,7 @@ from penstock.cli.bench.engine_run import run_engine
 from penstock.cli.bench.feedback_gain import feedback_gains
 from penstock.cli.bench.measure import carry_out
 from penstock.cli.bench.overload_bench import SHARES, kept_at_the_door, overload_bench
+from penstock.cli.bench.overload_bench import WORKLOADS as OVERLOADS
 from penstock.cli.bench.workloads import WORKLOADS, Workload
 
 SMALL = {
@@ -218,7 +219,7 @@ def test_quick_is_shorter() -> None:
 
 
 def test_shedding_beside_the_door() -> None:
-    found = overload_bench("((A B) C)", rows=60, pushes=3)
+    found = overload_bench(OVERLOADS["chain"], rows=60, pushes=3)
     assert list(found["shed"]) == list(SHARES)
     assert found["results"] > 100
     for seconds, results in (*found["shed"].values(), *found["door"].values()):

@@ -35,6 +35,8 @@ class Counters:
         """Rows too far ahead of their arrival, by source."""
         self.filtered = dict.fromkeys(sources, 0)
         """Rows in no window: predicates on their stream or NULLs in keys keep them out."""
+        self.shed = dict.fromkeys(sources, 0)
+        """Rows that were not taken in for want of CPU."""
         self.ways: dict[str, int] = {}
         """Pushes by the way they were made: :data:`COMPILED`, or the reason why not."""
 
@@ -53,6 +55,12 @@ class Counters:
         """Rows of a push that came into no window."""
         for source, number in filtered.items():
             self.filtered[source] += number
+
+    def count_shed(self, left_out: Mapping[str, int]) -> None:
+        """Rows of a push that were left at the door: they came, too."""
+        for source, number in left_out.items():
+            self.rows[source] += number
+            self.shed[source] += number
 
     def note_way(self, way: str) -> None:
         """A push was made that way."""
@@ -84,12 +92,12 @@ def measure(
 ) -> Metrics:
     """The metrics of an engine.
 
-    ``late``, ``null_time`` and ``filtered`` are totals; per source they are under ``sources``. Rows
-    that are none of these are in a window of their source, or were until they died. ``state`` has
-    the rows and bytes of every window and every stored join (and how much of a join's state is
-    there after a change of plan: its ``completion``), ``joins`` what each join did. ``seconds`` is
-    the time in pushes since the start; of windows and joins, since the plan runs. Where there is a
-    budget or a freshness to keep, the engine has more to say under ``overload``.
+    ``late``, ``null_time``, ``filtered`` and ``shed`` are totals; per source they are under
+    ``sources``. Rows that are none of these are in a window of their source, or were until they
+    died. ``state`` has the rows and bytes of every window and every stored join (and how much of a
+    join's state is there after a change of plan: its ``completion``), ``joins`` what each join did.
+    ``seconds`` is the time in pushes since the start; of windows and joins, since the plan runs.
+    Where there is a budget or a freshness to keep, the engine has more to say under ``overload``.
     """
     states = [state for tree in trees for state in tree.states]
     interval = None if clock.watermark == START else clock.watermark
@@ -103,6 +111,7 @@ def measure(
         "null_time": sum(counters.null_time.values()),
         "ahead": sum(counters.ahead.values()),
         "filtered": sum(counters.filtered.values()),
+        "shed": sum(counters.shed.values()),
         "watermark": None if graph.by_rows else interval,
         "now": None if clock.now == START else clock.now,
         "sources": {
@@ -112,6 +121,7 @@ def measure(
                 "null_time": counters.null_time[source],
                 "ahead": counters.ahead[source],
                 "filtered": counters.filtered[source],
+                "shed": counters.shed[source],
             }
             for source in counters.rows
         },

@@ -15,6 +15,7 @@ def overload_text(metrics: Mapping[str, Any]) -> str:
     if "budget" not in overload:
         return ""
     lines = [f"overload      {_state(overload)}"]
+    lines += [*_parts(overload), *_left_out(overload)]
     if overload["skipped"]:
         lines.append(f"  skipped     {count_text(overload['skipped'])} probes since the start")
     lost = overload["lost"]
@@ -46,11 +47,24 @@ def _state(overload: Mapping[str, Any]) -> str:
     if not overload["short"]:
         return f"{policy}, within the budget ({budget})"
     behind = ", falling behind" if policy == "exact" else ""
+    what = "work of so many" if overload["parts"] else "so many"
     return (
-        f"{policy}, SHORT since instant {overload['since']}{behind}: the last push needed "
-        f"{count_text(overload['needed'])} probes and was allowed "
+        f"{policy}, SHORT since instant {overload['since']}{behind}: the last push needed {what} "
+        f"probes: {count_text(overload['needed'])}, and was allowed "
         f"{count_text(overload['allowed'])} ({budget})"
     )
+
+
+def _parts(overload: Mapping[str, Any]) -> list[str]:
+    """Where the CPU goes, the most first."""
+    parts = sorted(overload["parts"].items(), key=lambda each: -each[1])
+    told = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
+    return [f"  CPU         {told}"] if told else []
+
+
+def _left_out(overload: Mapping[str, Any]) -> list[str]:
+    told = ", ".join(f"{name} {count_text(n)}" for name, n in overload["left_out"].items() if n)
+    return [f"  left out    rows that were not taken in: {told}"] if told else []
 
 
 def _debt(overload: Mapping[str, Any]) -> list[str]:

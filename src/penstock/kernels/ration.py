@@ -9,9 +9,9 @@ that is done again, since room was lacking, draws the same rows.
 
 What was lost is told by what the others found (:mod:`penstock.overload.missed_results`). For the
 error the spread of their findings is needed, and results are in no order by the rows that found
-them. So rows are thrown into :data:`GROUPS` by a hash of their numbers, and both rows and results
-are counted by group: of a group with n rows, the square of what it found beyond n times the mean
-has the expectation n · s².
+them. So rows are thrown into :data:`GROUPS` by a product of their numbers, and both rows and
+results are counted by group: of a group with n rows, the square of what it found beyond n times the
+mean has the expectation n · s².
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ SHARE, CARRIED = range(2)
 SHARES = 2
 """Of an order: the share of rows that probe, below 0 if all do; the fraction of before."""
 GROUPS = 64
+_GROUP_BITS = np.uint64(58)
+"""Bits of a code that do not tell its group."""
 SEED, TOTAL, OFFERED = range(3)
 ASKING = 3
 """The rows of the part at hand by group; they count when it is done."""
@@ -90,9 +92,18 @@ def draw(
 
 @kernel
 def count_groups(rows: NDArray[np.int64], slots: int, count: int, groups: Int64s) -> None:
-    """Add to ``groups`` the ``count`` combinations in ``rows``, by their first ``slots`` rows."""
+    """Add to ``groups`` the ``count`` combinations in ``rows``, by their first ``slots`` rows.
+
+    One multiplication for each of these rows, and the highest bits of the sum: rows that follow one
+    another then fall into different groups, which is what is asked of them.
+    """
+    if slots == 1:
+        for i in range(count):
+            code = np.uint64(rows[0, np.uint64(i)]) * _STEP
+            groups[code >> _GROUP_BITS] += 1
+        return
     for i in range(count):
         code = np.uint64(0)
         for slot in range(slots):
-            code = _hashed(code * _STEP + np.uint64(rows[slot, np.uint64(i)]))
-        groups[np.uint64(code % np.uint64(GROUPS))] += 1
+            code = (code ^ np.uint64(rows[slot, np.uint64(i)])) * _STEP
+        groups[code >> _GROUP_BITS] += 1

@@ -32,7 +32,8 @@ class Allocation:
 
     ``staleness`` has, per stream, the greatest age in seconds of its tuples in a result.
     ``freshness_probes`` are the probes spent for freshness alone. ``keep`` is the share of the
-    input that is taken in at all: below 1 under load shedding only.
+    input that is taken in at all: below 1 under load shedding only. ``admitted`` is the same by
+    stream, where each has a door of its own.
     """
 
     allocator: str
@@ -45,6 +46,7 @@ class Allocation:
     freshness_probes: float = 0.0
     shortfall: Shortfall | None = None
     keep: float = 1.0
+    admitted: tuple[tuple[str, float], ...] = ()
 
     @property
     def probes(self) -> dict[HalfWayJoin, float]:
@@ -68,6 +70,7 @@ class Allocation:
                 "allocator": self.allocator,
                 "budget": self.budget,
                 "keep": self.keep,
+                "admitted": dict(self.admitted),
                 "throughput": self.throughput,
                 "saturation": {
                     "resources": self.saturation_resources,
@@ -97,6 +100,7 @@ class Allocation:
             allocator=found["allocator"],
             budget=found["budget"],
             keep=found["keep"],
+            admitted=tuple(found["admitted"].items()),
             throughput=found["throughput"],
             saturation_resources=found["saturation"]["resources"],
             saturation_throughput=found["saturation"]["throughput"],
@@ -140,6 +144,11 @@ class Allocation:
         ]
         if self.keep < 1:
             lines.append(f"input: {_percent(self.keep, 1)} is taken in, the rest is lost")
+        lines += [
+            f"input: {_percent(share, 1)} of {stream} is taken in, the rest is lost"
+            for stream, share in self.admitted
+            if share < 1
+        ]
         if self.freshness_probes:
             lines.append(
                 f"freshness: {self.freshness_probes:,.1f} probes/s, "

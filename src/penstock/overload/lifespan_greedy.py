@@ -20,19 +20,29 @@ states avoids the trap of going up, where the first probe into a chain of empty 
 nothing. All derivatives come from one pass down the tree per quantity (the chain rule, reverse
 mode), so a step is linear in the number of half-way joins.
 
+*CPU, and the door.* A probe that finds nothing is cheap beside a result, so the budget may be in
+work: with :class:`~penstock.overload.prices.Prices` a match, a stored combination and a result
+count as so many probes, and so does a row that is taken in. That a row costs something before it
+probes is what makes it worth while to leave some at the door: its share d of a stream is one more
+share, of a direction without steps whose result is the window, and what it loses and saves is told
+by the same derivatives. Shedding of load is the case in which only these go down.
+
 The problem is not convex and this is a heuristic; tests hold it against exhaustive search. A
-single join, binary or mjoin, stores nothing that could be thin, and there GrePP is exact.
+single join, binary or mjoin, stores nothing that could be thin, and there GrePP is exact, if the
+budget counts probes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from penstock.overload.allocation import Allocation, allocation
 from penstock.overload.flow import flow, matched, saturated
 from penstock.overload.grepp import fill_paths
 from penstock.overload.half_way_join import HalfWayJoin
-from penstock.overload.path_model import PathModel
+from penstock.overload.path_model import PathModel, thinned
+from penstock.overload.prices import PROBES, Prices
 from penstock.overload.shortfall import Shortfall, StaleStream
 from penstock.overload.staleness import Freshness, check_freshness
 from penstock.overload.workload import check_number
@@ -46,24 +56,42 @@ _STEPS = 1000
 _EXCHANGES = 100
 
 
-def lifespan_greedy(model: PathModel, budget: float, freshness: Freshness) -> Allocation:
+def lifespan_greedy(
+    model: PathModel,
+    budget: float,
+    freshness: Freshness,
+    prices: Prices = PROBES,
+    doors: Collection[str] = (),
+    only_doors: bool = False,
+) -> Allocation:
     """The allocation of ``budget`` probes per second where states live by lifespans.
 
+    With ``prices`` the budget is in work. Rows of the streams in ``doors`` need not be taken in;
+    with ``only_doors`` whoever is taken in probes.
     Only a freshness below the window of its stream is missed.
     """
     check_number("the budget", budget)
     check_freshness(model, freshness)
-    if model.susceptible:
-        allowances = _lower(model, budget)
+    admitted: dict[str, float] = {}
+    if model.susceptible or prices != PROBES:
+        tree = _ThinTree(model, prices, doors)
+        allowances, admitted = _lower(tree, budget, tree.doors if only_doors else tree.shares)
     else:
         allowances = dict(matched(model, fill_paths(model, budget, {})).probes)
-    found = flow(model, allowances, thin=True)
+    found = flow(thinned(model, admitted), allowances, thin=True)
     late = [s for s, seconds in freshness.items() if seconds < model.windows[s]]
     return replace(
         allocation("lifespan-greedy", model, budget, found),
         staleness=tuple((path.stream, model.windows[path.stream]) for path in model.paths),
         shortfall=_too_strict(model, budget, {s: freshness[s] for s in sorted(late)}),
+        admitted=tuple(admitted.items()),
     )
+
+
+def work_of(model: PathModel, prices: Prices) -> float:
+    """What everything takes per second, in probes, at ``prices``."""
+    tree = _ThinTree(model, prices, ())
+    return tree.pace([1.0] * tree.shares).cost
 
 
 def _too_strict(model: PathModel, budget: float, late: Freshness) -> Shortfall | None:
@@ -73,32 +101,35 @@ def _too_strict(model: PathModel, budget: float, late: Freshness) -> Shortfall |
     return Shortfall(float("inf"), budget, tuple(streams))
 
 
-def _lower(model: PathModel, budget: float) -> dict[HalfWayJoin, float]:
-    """Lower the shares from 1 until they fit the budget."""
-    tree = _ThinTree(model)
-    shares = [1.0] * len(model.directions)
+def _lower(
+    tree: _ThinTree, budget: float, free: int
+) -> tuple[dict[HalfWayJoin, float], dict[str, float]]:
+    """Lower the first ``free`` shares from 1 until they fit the budget: probes per second of each
+    half-way join, and the share of rows of each stream that has a door."""
+    shares = [1.0] * tree.shares
     most = max(_STEP, len(shares) / _STEPS)
     while True:
         pace = tree.pace(shares)
         if pace.cost <= budget * (1 + _SLIGHT):
             break
-        open_shares = [i for i, share in enumerate(shares) if share > 0 and pace.costs[i] > 0]
+        open_shares = [i for i in range(free) if shares[i] > 0 and pace.costs[i] > 0]
         if not open_shares:
             break
         least = min(open_shares, key=lambda i: (pace.results[i] / pace.costs[i], i))
         excess = (pace.cost - budget) / pace.costs[least]
         shares[least] = max(0.0, shares[least] - min(most, excess))
-    return tree.allowances(_exchange(tree, shares, budget))
+    shares = _exchange(tree, shares, budget, free)
+    return tree.allowances(shares), tree.admitted(shares)
 
 
-def _exchange(tree: _ThinTree, shares: list[float], budget: float) -> list[float]:
+def _exchange(tree: _ThinTree, shares: list[float], budget: float, free: int) -> list[float]:
     """Lower the share that yields least and raise the one that yields most, while that helps."""
     step = _STEP
     pace = tree.pace(shares)
     for _ in range(_EXCHANGES):
         yields = [r / c if c > 0 else 0.0 for r, c in zip(pace.results, pace.costs, strict=True)]
-        lower = [i for i, share in enumerate(shares) if share > 0 and pace.costs[i] > 0]
-        higher = [i for i, share in enumerate(shares) if share < 1 and pace.costs[i] > 0]
+        lower = [i for i in range(free) if shares[i] > 0 and pace.costs[i] > 0]
+        higher = [i for i in range(free) if shares[i] < 1 and pace.costs[i] > 0]
         if not lower or not higher or step < _SLIGHT:
             break
         worst, best = min(lower, key=yields.__getitem__), max(higher, key=yields.__getitem__)
@@ -131,27 +162,52 @@ class _Pace:
 class _ThinTree:
     """The flow through thin states as plain numbers, with derivatives.
 
-    States are numbered as the joins that make them; a stream has no number.
+    States are numbered: first the streams with a door, then the joins; other streams have no
+    number. A door is a direction without steps.
     """
 
-    def __init__(self, model: PathModel) -> None:
-        full = saturated(model).made
+    def __init__(self, model: PathModel, prices: Prices, doors: Collection[str]) -> None:
+        open_doors = [s for s in sorted(doors) if model.rates[s] > 0]
+        full = {StreamSet.of(s): model.rates[s] for s in open_doors} | dict(saturated(model).made)
         number = {state: i for i, state in enumerate(full)}
         self._model = model
+        self._doors = open_doors
         self._root = number[model.plan.root.streams]
         self._full = list(full.values())
-        self._origins = [number.get(d.origin) for d in model.directions]
+        streams = [StreamSet.of(s) for s in open_doors]
+        origins = [*streams, *(d.origin for d in model.directions)]
+        self._origins: list[int | None] = [None] * len(streams)
+        self._origins += [number.get(d.origin) for d in model.directions]
         self._rates = [
-            0.0 if d.origin in number else model.rates[min(d.origin)] for d in model.directions
+            model.rates[min(o)] if i < len(streams) or o not in number else 0.0
+            for i, o in enumerate(origins)
         ]
-        self._results = [number[d.result] for d in model.directions]
-        self._steps = [
+        self._results = [number[s] for s in streams]
+        self._results += [number[d.result] for d in model.directions]
+        self._steps: list[list[tuple[float, int | None]]] = [[] for _ in streams]
+        self._steps += [
             [
                 (productivity, self._target(number, step))
                 for productivity, step in zip(d.productivities, d.steps, strict=True)
             ]
             for d in model.directions
         ]
+        # What one more tuple made in a state costs by itself, and a match on the way.
+        last = [prices.match + prices.stored] * len(self._full)
+        last[self._root] = prices.match + prices.result
+        last[: len(streams)] = [prices.row] * len(streams)
+        self._last, self._match = last, prices.match
+        self._fixed = prices.row * sum(r for s, r in model.rates.items() if s not in open_doors)
+
+    @property
+    def doors(self) -> int:
+        """How many of the shares are those of doors: the first."""
+        return len(self._doors)
+
+    @property
+    def shares(self) -> int:
+        """How many shares there are."""
+        return len(self._results)
 
     def _target(self, number: dict[StreamSet, int], step: HalfWayJoin) -> int | None:
         """The state that is probed, if it can be thin."""
@@ -162,22 +218,25 @@ class _ThinTree:
         made = [0.0] * len(self._full)
         coming: list[float] = []
         probes: list[list[float]] = []
+        cost = self._fixed
         for direction, share in enumerate(shares):
             origin = self._origins[direction]
             coming.append(self._rates[direction] if origin is None else made[origin])
             now = share * coming[-1]
             probes.append([])
             for productivity, target in self._steps[direction]:
+                cost += now if not probes[-1] else now * (1.0 + self._match)
                 probes[-1].append(now)
                 now *= productivity
                 if target is not None:
                     now *= made[target] / self._full[target]
             made[self._results[direction]] += now
+            cost += now * self._last[self._results[direction]]
         return _Pace(
             made[self._root],
-            sum(map(sum, probes)),
-            self._slopes(shares, made, coming, probes, per_result=1.0, per_probe=0.0),
-            self._slopes(shares, made, coming, probes, per_result=0.0, per_probe=1.0),
+            cost,
+            self._slopes(shares, made, coming, probes, is_cost=False),
+            self._slopes(shares, made, coming, probes, is_cost=True),
         )
 
     def _slopes(
@@ -187,12 +246,12 @@ class _ThinTree:
         coming: list[float],
         probes: list[list[float]],
         *,
-        per_result: float,
-        per_probe: float,
+        is_cost: bool,
     ) -> list[float]:
-        """The derivative by each share of ``per_result`` · results + ``per_probe`` · probes."""
-        by_made = [0.0] * len(made)
-        by_made[self._root] = per_result
+        """The derivative of the results, or of the cost, by each share."""
+        by_made = list(self._last) if is_cost else [0.0] * len(made)
+        if not is_cost:
+            by_made[self._root] = 1.0
         slopes = [0.0] * len(shares)
         for direction in reversed(range(len(shares))):
             slope = by_made[self._results[direction]]
@@ -203,26 +262,33 @@ class _ThinTree:
                     gained = slope * probes[direction][position] * productivity
                     by_made[target] += gained / self._full[target]
                     slope *= made[target] / self._full[target]
-                slope = slope * productivity + per_probe
+                slope *= productivity
+                if is_cost:
+                    slope += 1.0 if position == 0 else 1.0 + self._match
             slopes[direction] = slope * coming[direction]
             origin = self._origins[direction]
             if origin is not None:
                 by_made[origin] += slope * shares[direction]
         return slopes
 
+    def admitted(self, shares: list[float]) -> dict[str, float]:
+        """The share of rows that are taken in, of streams with a door."""
+        return dict(zip(self._doors, shares, strict=False))
+
     def allowances(self, shares: list[float]) -> dict[HalfWayJoin, float]:
         """Probes per second at ``shares``."""
-        allowances: dict[HalfWayJoin, float] = {}
+        pace: dict[HalfWayJoin, float] = {}
         made = [0.0] * len(self._full)
-        for direction, each in enumerate(self._model.directions):
-            origin = self._origins[direction]
-            now = shares[direction] * (self._rates[direction] if origin is None else made[origin])
-            for step, (productivity, target) in zip(
-                each.steps, self._steps[direction], strict=True
-            ):
-                allowances[step] = now
+        made[: len(self._doors)] = [
+            share * self._full[i] for i, share in enumerate(shares[: len(self._doors)])
+        ]
+        for place, each in enumerate(self._model.directions, len(self._doors)):
+            origin = self._origins[place]
+            now = shares[place] * (self._rates[place] if origin is None else made[origin])
+            for step, (productivity, target) in zip(each.steps, self._steps[place], strict=True):
+                pace[step] = now
                 now *= productivity
                 if target is not None:
                     now *= made[target] / self._full[target]
-            made[self._results[direction]] += now
-        return allowances
+            made[self._results[place]] += now
+        return pace

@@ -21,7 +21,8 @@ skipped, since a result missing there is a result too many in the answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 
 from penstock.errors import OptionError, PlanError
 from penstock.overload.direction import Direction
@@ -158,6 +159,29 @@ def observed_model(
             known.setdefault(node.streams, 0.0)
     directions = _directions(root, productivity, lambda left, right: True)
     return PathModel(plan, {s: rates[s] for s in sorted(root.streams)}, windows, directions, known)
+
+
+def thinned(model: PathModel, admitted: Mapping[str, float]) -> PathModel:
+    """The ``model`` when only these shares of the rows of streams are taken in."""
+    if all(share >= 1 for share in admitted.values()):
+        return model
+
+    def share(streams: StreamSet) -> float:
+        return prod(admitted.get(stream, 1.0) for stream in streams)
+
+    directions = tuple(
+        replace(
+            each,
+            productivities=tuple(
+                found * share(step.target)
+                for found, step in zip(each.productivities, each.steps, strict=True)
+            ),
+        )
+        for each in model.directions
+    )
+    rates = {stream: rate * admitted.get(stream, 1.0) for stream, rate in model.rates.items()}
+    sizes = {streams: size * share(streams) for streams, size in model.sizes.items()}
+    return PathModel(model.plan, rates, model.windows, directions, sizes)
 
 
 def _root(plan: Plan) -> Join:

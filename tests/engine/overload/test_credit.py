@@ -163,6 +163,7 @@ def test_credit_is_what_looking_at_every_push_would_have_left_or_less() -> None:
             rate,
             most,
             0.0,
+            0.0,
             1.0,
             0.0,
             0.0,
@@ -187,7 +188,7 @@ def test_pushes_that_passed_count_as_one() -> None:
     budget = ProbeBudget(Overload("shed", probes=10.0), wall_time=lambda: 0.0)
     grant = budget.begin(1, 1.0, None)
     budget.end(grant, 4)
-    assert budget.settle(20, 3.0, 0.0, 0.0, 25) == Grant(10.0 + 30.0, 10.0)
+    assert budget.settle(9, 20, 3.0, 0.0, 0.0, 25) == Grant(10.0 + 30.0, 10.0)
     assert budget.begin(1, 0.0, None).probes == 10.0  # No more than can be saved.
 
 

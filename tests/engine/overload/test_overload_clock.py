@@ -123,7 +123,7 @@ def test_states_that_there_is_no_time_to_complete_are_given_up_and_the_loss_is_t
     again = penstock.Engine.restore(query(), first.checkpoint(), overload=first.options.overload)
     assert again.trees[0].missing
     assert again._join.overload is not None
-    again._join.overload.budget.cost = ProbeCost(0.0, 0.0, 1.0, 0.0, PROBE, 9)
+    again._join.overload.budget.cost = ProbeCost((0.0,) * 5 + (1.0,), (0.0, 0.0, PROBE), 9)
     lost = again.metrics()["overload"]["lost"]["results"]
     found: Counter[Any] = Counter()
     for each in batches[6:]:
@@ -151,7 +151,7 @@ def test_the_plan_stays_while_probes_are_owed(monkeypatch: pytest.MonkeyPatch) -
     engine = engine_by_work("defer", "((A B) C)", 0.1)
     looked: list[bool] = []
     monkeypatch.setattr(
-        engine._changes.control, "after_push", lambda _, rows: looked.append(engine.owes)
+        engine._changes.control, "after_push", lambda *_: looked.append(engine.owes)
     )
     owing = 0
     for batches in seconds_of([300] * 3 + [4_000] * 2 + [100] * 2):
@@ -173,8 +173,8 @@ def test_a_jump_of_the_costs_is_followed_within_a_few_slices() -> None:
     for turn in range(4):
         rows = 900 + 10 * turn
         cost = cost.observe(rows, 2 * rows, 5 * (1e-6 * rows + 2e-6 * 2 * rows))
-    row, probe = cost.costs
-    assert 1000 * row + 2000 * probe == pytest.approx(5 * 5e-3, rel=0.3)
+    push, row, probe = cost.costs
+    assert push + 1000 * row + 2000 * probe == pytest.approx(5 * 5e-3, rel=0.3)
 
 
 def test_one_slow_push_is_soon_forgotten() -> None:
@@ -185,8 +185,8 @@ def test_one_slow_push_is_soon_forgotten() -> None:
     cost = cost.observe(1000, 2000, 5.0)
     for _ in range(6):
         cost = cost.observe(1000, 2000, 5e-3)
-    row, probe = cost.costs
-    assert 1000 * row + 2000 * probe < 1.5 * 5e-3
+    push, row, probe = cost.costs
+    assert push + 1000 * row + 2000 * probe < 1.5 * 5e-3
 
 
 def test_a_line_tells_the_fixed_part_from_the_rest() -> None:

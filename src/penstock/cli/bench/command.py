@@ -71,13 +71,17 @@ def add_parser(commands: Any) -> None:
     overload = names.add_parser(
         "overload",
         help="what shedding keeps for the CPU that it takes, against dropping rows",
-        description="A chain of three streams with a part of its probes (overload=shed) beside the "
-        "same with all of them, and beside one whose rows are dropped at random: CPU time and "
-        "results against those of all probes, in the same run.",
-        epilog="example: penstock bench overload --rows 5000",
+        description="Five kinds of work with 80, 60, 40 and 20 % of the CPU that they need "
+        "(overload=shed, cpu=…) beside the same with all of it, and beside one whose rows are "
+        "dropped at random: CPU time and results against those of all, in the same run.",
+        epilog="example: penstock bench overload --rows 10000",
     )
     overload.add_argument(
-        "--rows", type=int, default=5_000, metavar="N", help="of a stream in a push (default: 5000)"
+        "--rows",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="of a stream in a push (default: 10000)",
     )
     overload.add_argument("--json", metavar="FILE", help="write all figures to FILE")
     overload.set_defaults(run=run_overload_bench)
@@ -165,11 +169,11 @@ def run_overload_bench(options: argparse.Namespace) -> int:
     import json
     from pathlib import Path
 
-    from penstock.cli.bench.overload_bench import PLANS, overload_bench, show
+    from penstock.cli.bench.overload_bench import WORKLOADS, overload_bench, show
 
     if options.rows < 1:
         raise OptionError("--rows takes 1 or more")
-    found = {name: overload_bench(plan, options.rows) for name, plan in PLANS.items()}
+    found = {name: overload_bench(work, options.rows) for name, work in WORKLOADS.items()}
     show(found)
     if options.json:
         Path(options.json).write_text(json.dumps(found, indent=1))

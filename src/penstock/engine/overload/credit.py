@@ -6,8 +6,8 @@ pushes after it only ask whether they fit in. That is safe:
 
 - What was used so far is what the compiled push has counted, not what was foreseen. Only the rows
   of the push at hand are estimated, as they are with a look.
-- The credit is the tokens that were left, and what time has brought since: event time for a budget
-  of probes, wall time for a share of a core. For a budget of probes it is never more than can be
+- The credit is the tokens that were left, and what time has brought since: event time, or wall time
+  on the arrival line. For a budget of probes it is never more than can be
   saved: with T₀ tokens at the look, R·t new ones and U used, min(most, T₀ + R·t) - U is at most
   what looking at every push would have left (by induction over the pushes: to take the minimum
   before the use is subtracted gives no more than the other way round).
@@ -47,9 +47,10 @@ class Credit:
     """New tokens per tick of event time, or per second of wall time."""
     most: float
     """Tokens that can be saved."""
+    each_push: float
     each_row: float
     each_probe: float
-    """What a row took to be stored, and what a probe took."""
+    """What a push takes in any case, what a row takes to be stored, and what a probe takes."""
     since: float
     """When the time of :attr:`rate` began."""
     began: float
@@ -57,9 +58,9 @@ class Credit:
     now: int
     """Event time, of the look and then of the last push that has passed."""
     wall_time: Callable[[], float]
-    probes: Callable[[], int]
-    """Probes that were made since the start."""
-    probes_before: int = 0
+    work: Callable[[], float]
+    """What was done since the start, in probes."""
+    work_before: float = 0.0
     """Those of the look."""
     # Of the pushes that have passed:
     pushes: int = 0
@@ -84,8 +85,8 @@ class Credit:
         if self.pushes >= MOST_PUSHES or wall - self.began > MOST_SECONDS or rows > self.most_rows:
             return False
         if self.is_limited:
-            used = self.each_row * self.rows
-            used += self.each_probe * (self.probes() - self.probes_before)
+            used = self.each_push * (self.pushes + 1) + self.each_row * self.rows
+            used += self.each_probe * (self.work() - self.work_before)
             time = (wall if self.by_wall else until) - self.since
             if used + need > min(self.most, self.tokens + self.rate * time):
                 return False

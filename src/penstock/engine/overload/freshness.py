@@ -108,8 +108,8 @@ class Freshness:
 
     @property
     def ages(self) -> dict[str, int]:
-        """The greatest age of a tuple in the results of the last push that had any, in ticks: of
-        pushes that are within their budget beyond doubt, only where FRESHNESS is written down."""
+        """The greatest age of a tuple in the results of the last push that had any, in ticks: only
+        where FRESHNESS is written down, or results come late."""
         births, now = self._oldest
         return {
             alias: now - birth

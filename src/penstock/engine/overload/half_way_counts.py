@@ -4,7 +4,8 @@ Nothing is measured for this beyond the counts that every step keeps. Equation 4
 probe as σ·|S|: the share of pairs that match, which is a mean over recent pushes, times the rows of
 the target by now, those of the push at hand included. So when a burst comes it is known what its
 rows will find, before it has been seen. Where the target is a stored join of which only a share was
-made, a probe finds that share of its partners, so the productivity that the allocators ask for,
+made, or a window of whose rows only a share was taken in, a probe finds that share of its partners,
+so the productivity that the allocators ask for,
 that of full states, is the quotient. Before anything was seen, every half-way join counts as
 finding one match: then no direction is better than any other, and the first allocation treats all
 alike.
@@ -16,12 +17,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.engine.join.join_operator import JoinOperator
 from penstock.engine.join.join_step import JoinStep
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.overload.path_model import PathModel, observed_model
+from penstock.overload.prices import PROBES, Prices
 from penstock.plan.plan import Join, Leaf, Node, Plan
 from penstock.plan.stream_set import StreamSet
 
@@ -32,15 +34,13 @@ _THINNEST = 0.05
 
 @dataclass(slots=True)
 class _Seen:
-    """What a step has found: recent pairs and matches, and its counts as they were at the last look
-    (``last``) and at the end of the push before (``taken``)."""
+    """What a step has found: recent pairs and matches, and its counts at the last look."""
 
     step: JoinStep
     pairs: float = 0.0
     matches: float = 0.0
     last_probes: int = 0
     last_matches: int = 0
-    taken: int = 0
     told: int | None = None
     """Rows that the target had when another engine looked, in place of those of now."""
 
@@ -59,10 +59,20 @@ class _Seen:
         self.last_probes, self.last_matches = probes, matches
 
 
+class Done(NamedTuple):
+    """What was done in a push."""
+
+    probes: int
+    work: float
+    made: dict[StreamSet, int]
+    """Combinations that each join has made."""
+
+
 class HalfWayCounts:
     """The half-way joins of ``tree``."""
 
-    def __init__(self, tree: JoinTree) -> None:
+    def __init__(self, tree: JoinTree, prices: Prices = PROBES) -> None:
+        """With ``prices`` what is counted is work, in probes; without, probes alone."""
         operators = {operator.streams: operator for operator in tree.operators}
         self.plan = Plan(_with_orders(tree.root, operators))
         self.joins: dict[StreamSet, tuple[StreamSet, ...]] = {}
@@ -77,7 +87,8 @@ class HalfWayCounts:
             for steps in operator.steps
             for _, step in steps
         ]
-        """Where the probes of all steps are counted."""
+        """Where the probes of all steps are counted; a place later, their matches."""
+        self._prices = prices
         self._ways: list[tuple[StreamSet, StreamSet, list[tuple[StreamSet, _Seen]]]] = []
         """The steps of every input of every join, top-down: the join, the input, its targets."""
         for operator in tree.operators:
@@ -86,25 +97,35 @@ class HalfWayCounts:
             for position, steps in enumerate(operator.steps):
                 way = []
                 for other, step in steps:
-                    seen = _Seen(step, 0.0, 0.0, step.probes, step.matches, step.probes)
+                    seen = _Seen(step, 0.0, 0.0, step.probes, step.matches)
                     self._seen[inputs[position], inputs[other]] = seen
                     way.append((inputs[other], seen))
                 self._ways.insert(0, (operator.streams, inputs[position], way))
 
+        self._taken = self.probes, self.work
+        """Probes and work at the end of the push before."""
+
     @property
     def probes(self) -> int:
         """All probes since the start."""
-        return sum(seen.step.probes for seen in self._seen.values())
-
-    def count_probes(self) -> int:
-        """The same, with as few calls as can be."""
         counts = self._counts
         return sum([counts[place] for place in self._places])
 
     @property
-    def used(self) -> int:
-        """The probes of the push at hand."""
-        return sum(seen.step.probes - seen.taken for seen in self._seen.values())
+    def work(self) -> float:
+        """All work since the start; where only probes count, these."""
+        prices, counts = self._prices, self._counts
+        work = float(self.probes)
+        if prices is PROBES:
+            return work
+        work += prices.match * sum([counts[place + 1] for place in self._places])
+        made = [operator.made for operator in self._operators]
+        return work + prices.stored * sum(made[:-1]) + prices.result * made[-1]
+
+    @property
+    def used(self) -> float:
+        """The work of the push at hand."""
+        return self.work - self._taken[1]
 
     @property
     def results(self) -> int:
@@ -117,17 +138,17 @@ class HalfWayCounts:
         for seen in self._seen.values():
             seen.learn()
 
-    def take(self) -> tuple[int, dict[StreamSet, int]]:
-        """A push is done: probes made in it, and what each join has made."""
-        used = self.used
+    def take(self) -> Done:
+        """A push is done: what was done in it."""
+        before, self._taken = self._taken, (self.probes, self.work)
         self.learn()
         for seen in self._seen.values():
-            seen.taken, seen.told = seen.step.probes, None
+            seen.told = None
         made = {}
         for number, operator in enumerate(self._operators):
             made[operator.streams] = operator.made - self._made[number]
             self._made[number] = operator.made
-        return used, made
+        return Done(self._taken[0] - before[0], self._taken[1] - before[1], made)
 
     def to_json(self) -> list[list[Any]]:
         """What was found, and how many rows there were to be found."""
@@ -161,48 +182,51 @@ class HalfWayCounts:
     def model(
         self,
         rates: Mapping[str, float],
-        share_made: Callable[[StreamSet], float],
+        share_there: Callable[[StreamSet], float],
         sizes: Mapping[StreamSet, float],
         coming: Mapping[str, int],
     ) -> PathModel:
-        """The path model at these rates; ``share_made`` of a join is in its state.
+        """The path model at these rates.
 
-        ``coming`` are the rows of the push at hand.
+        ``share_there`` of what streams have together is in their state, and ``coming`` are the rows
+        of the push at hand.
         """
         productivities = {
-            (origin, target): _productivity(seen, target, share_made, coming)
+            (origin, target): _productivity(seen, target, share_there, coming)
             for (origin, target), seen in self._seen.items()
         }
         return observed_model(self.plan, rates, productivities, sizes)
 
     def prices(
-        self, share_made: Callable[[StreamSet], float], coming: Mapping[str, int]
+        self, share_there: Callable[[StreamSet], float], coming: Mapping[str, int]
     ) -> dict[StreamSet, tuple[float, float]]:
-        """Probes and results that a row of each input leads to, on its way to the root: what the
+        """Work and results that a row of each input leads to, on its way to the root: what the
         :meth:`model` says, without making one."""
-        prices: dict[StreamSet, tuple[float, float]] = {}
+        found: dict[StreamSet, tuple[float, float]] = {}
+        prices = self._prices
         for join, origin, way in self._ways:
             cost, made = 0.0, 1.0
             for target, seen in way:
                 cost += made
-                made *= _productivity(seen, target, share_made, coming)
-            further, results = prices.get(join, (0.0, 1.0))
-            prices[origin] = (cost + made * further, made * results)
-        return prices
+                made *= _productivity(seen, target, share_there, coming)
+                cost += made * prices.match
+            further, results = found.get(join, (prices.result, 1.0))
+            if join in found:
+                further += prices.stored
+            found[origin] = (cost + made * further, made * results)
+        return found
 
 
 def _productivity(
     seen: _Seen,
     target: StreamSet,
-    share_made: Callable[[StreamSet], float],
+    share_there: Callable[[StreamSet], float],
     coming: Mapping[str, int],
 ) -> float:
     """Matches of a probe, if the state of ``target`` were full."""
     size = seen.size
-    share = 1.0
-    if len(target) > 1:
-        share = max(_THINNEST, share_made(target))
-    else:
+    share = max(_THINNEST, share_there(target))
+    if len(target) == 1:
         size += coming.get(min(target), 0)
     return (seen.matches / seen.pairs * size if seen.pairs else 1.0) / share
 

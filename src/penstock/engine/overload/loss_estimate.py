@@ -11,6 +11,11 @@ state is missed as long as it would have lived. This holds on average over the k
 joins lose different keys in different measure is estimated with that blur, as the error says only
 in part.
 
+Rows that were left at the door (:mod:`penstock.engine.overload.door`) are missing in every result
+that would have one of them. So a stream has a share too, of its rows that were taken in over about
+a window, and is one more factor. How much results per row vary is not known there; that their
+standard deviation is their mean is assumed.
+
 Errors of one push at the root are independent of those of the next, and add up by their squares.
 Those of a fading sum are not, and add up as they are.
 """
@@ -20,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from penstock.overload.missed_results import Missed, Stratum, missed_in_strata
 from penstock.plan.stream_set import StreamSet
@@ -27,6 +33,8 @@ from penstock.plan.stream_set import StreamSet
 _ENOUGH = 8
 """Draws that a stratum needs before it counts; smaller ones are put together."""
 _NEARLY_FULL = 1e-3
+_NOTHING: Mapping[StreamSet, tuple[int, int]] = MappingProxyType({})
+_NOBODY: Mapping[StreamSet, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +77,14 @@ class LossEstimate:
         error = math.hypot(math.sqrt(self.variance), self.common_error, few.error * scale)
         return Missed(self.lost + few.results * scale, error)
 
-    def share_made(self, join: StreamSet) -> float:
-        """Which part of the combinations of ``join`` its state has, about."""
-        fill = self.fills.get(join)
-        return 1.0 if fill is None else 1.0 / fill.scale
+    def share_there(self, streams: StreamSet) -> float:
+        """Which part of what ``streams`` have together is in their state, or window, about: of each
+        part of it, the share that was made or taken in."""
+        share = 1.0
+        for part, fill in self.fills.items():
+            if part <= streams:
+                share /= fill.scale
+        return share
 
     @property
     def is_thin(self) -> bool:
@@ -93,9 +105,13 @@ class LossEstimate:
         fades: Mapping[StreamSet, float],
         made: Mapping[StreamSet, int],
         strata: Iterable[tuple[StreamSet, StreamSet, Stratum]],
+        left_out: Mapping[StreamSet, tuple[int, int]] = _NOTHING,
+        held: Mapping[StreamSet, int] = _NOBODY,
     ) -> LossEstimate:
         """``made`` and ``fades`` are by join: what it made in the push, and what is left of the
-        sums after it. ``strata`` come with input and join."""
+        sums after it. ``strata`` come with input and join. ``left_out`` are rows of streams that
+        were taken in, and those that were not; ``fades`` has these streams as well. ``held`` is
+        what states and windows hold after the push: what was there before the first loss."""
         pools = dict(self.pools)
         ripe: list[tuple[StreamSet, Stratum]] = []
         for origin, join, stratum in strata:
@@ -107,7 +123,7 @@ class LossEstimate:
         for join, count in made.items():
             if join == self.root:
                 continue
-            before = self.fills.get(join, _Fill())
+            before = self.fills.get(join) or _Fill(max(0, held.get(join, 0) - count))
             found = missed_in_strata(s for where, s in ripe if where == join)
             fade = fades[join]
             fills[join] = _Fill(
@@ -115,6 +131,16 @@ class LossEstimate:
                 fade * before.missed + found.results,
                 fade * before.variance + found.error**2,
             )
+        for stream, (taken, missing) in left_out.items():
+            fade = fades[stream]
+            before = self.fills.get(stream) or _Fill(max(0, held.get(stream, 0) - taken))
+            fill = _Fill(
+                fade * before.made + taken,
+                fade * before.missed + missing,
+                fade * before.variance + missing * (taken + missing) / max(1, taken),
+            )
+            if fill.scale > 1 + _NEARLY_FULL:
+                fills[stream] = fill
         at_root = missed_in_strata(s for where, s in ripe if where == self.root)
         scale = math.prod(fill.scale for fill in fills.values())
         results = made.get(self.root, 0)

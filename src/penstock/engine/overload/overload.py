@@ -1,15 +1,16 @@
 """The overload policy of an engine, as a value: what happens when there is too little CPU.
 
 - ``exact``: nothing is ever skipped. Falling behind is told, not avoided.
-- ``shed``: tuples are stored and purged as ever, but only as many probe as the budget allows. What
-  the others would have found is lost, and estimated.
+- ``shed``: tuples are stored and purged as ever, but only as many probe as the budget allows; with
+  a share of a core, some may not be taken in at all. What that would have found is lost, and
+  estimated.
 - ``defer``: as ``shed``, but a probe that was not made is owed. It is made up for when there is
   budget left, as long as its results are fresh.
 
-The budget is a number of probes, given by one of three clocks. ``probes``: per second of event time
-(on the arrival line: per arrival). ``cpu``: a share of a core, that is CPU seconds per second of
-wall time since the push before. ``seconds``: of wall time per push, for hosts with a trigger
-interval. Seconds become probes through the cost of a probe as measured
+The budget is given by one of three clocks. ``probes``: per second of event time (on the arrival
+line: per arrival). ``cpu``: a share of a core, that is CPU seconds per second in which tuples
+arrive, by event time or by the clock, whichever is more. ``seconds``: of wall time per push, for
+hosts with a trigger interval. Seconds become work through what that costs as measured
 (:mod:`penstock.engine.overload.probe_cost`). A host may also give the probes of each push itself.
 """
 
@@ -36,7 +37,7 @@ class Overload:
     most expected matches by their ``correlated`` event times. With the latter two a share ``audit``
     of the probes is drawn at random, to know what is lost. ``allocator`` divides the probes among
     half-way joins (:data:`penstock.overload.ALLOCATORS`). Up to ``burst`` seconds' worth of unused
-    budget is saved for later (with ``cpu`` pushes' worth, with ``seconds`` none). ``seed`` makes
+    budget is saved for later (with ``seconds`` none). ``seed`` makes
     draws repeatable.
     """
 

@@ -1,18 +1,19 @@
 """Too little CPU, in a running engine: JAQPOT's allocation, push by push.
 
-Before a push it is known how many rows each stream brings, and about how many probes a row of it
-leads to on its way to the root. If the tokens of the budget cover that, the push is run as ever.
-Otherwise the query is *short*: the allocator divides the tokens among the half-way joins
+Before a push it is known how many rows each stream brings, and about how much work a row of it
+leads to on its way to the root. If the budget covers that, the push is run as ever. Otherwise the
+query is *short*: the allocator divides the budget among the half-way joins
 (:mod:`penstock.overload`), each input of a join gets a share of rows that may probe, and consumers
-are matched to producers as the allocation has it. Tokens that are left after the new rows pay debts
+are matched to producers as the allocation has it. Where the budget is time, rows may also be left
+at the door (:mod:`penstock.engine.overload.door`). What is left after the new rows pays debts
 (``defer``).
 
-A budget of time is kept by the clock, since what probes cost and find is never known well at the
-moment that matters, when a burst begins. A push that may not fit is worked off in slices of event
-time, and each is a small push of its own: what the ones before it found and took is known, and what
-is left of the time is divided among the rows that are left. Storing these rows and handing on the
-results made so far comes first. Debts are paid in passes of a size that the clock allows. So the
-time is overdrawn by a slice, or by rows that take too long to be stored, and not by a wrong guess.
+A budget of time per push is kept by the clock when a burst begins, since what probes cost and find
+is not known well then. A push that may not fit is worked off in slices of event time, and each is a
+small push of its own: what the ones before it found and took is known, and what is left of the time
+is divided among the rows that are left. Storing these rows and handing on the results made so far
+comes first. Debts are paid in passes of a size that the clock allows. So the time is overdrawn by a
+slice, or by rows that take too long to be stored, and not by a wrong guess.
 
 **A push that can be repeated.** A host that may have to make a push again, elsewhere and later, and
 needs the same answer and the same debt then, asks for decisions that follow from the accounts of
@@ -34,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.overload.credit import Credit
+from penstock.engine.overload.door import Door
 from penstock.engine.overload.freshness import Freshness
 from penstock.engine.overload.half_way_counts import HalfWayCounts
 from penstock.engine.overload.loss_estimate import LossEstimate
@@ -49,6 +51,7 @@ from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_budget import Grant, ProbeBudget
 from penstock.engine.overload.probe_shares import ProbeShares
 from penstock.engine.overload.shortage_book import MOST_EVENTS, ShortageBook
+from penstock.engine.overload.throttle import Throttle
 from penstock.engine.rationing.probe_ranking import Correlated, Newest
 from penstock.engine.rationing.rationing import Rationing
 from penstock.engine.state.clock import END, START
@@ -66,7 +69,13 @@ _AT_ONCE = 1 << 13
 _SLICES, _LEAST_SLICE = 16, 4096
 """A push that is paced by the clock is cut into about so many slices, of at least so many rows."""
 _ROOM = 0.5
-"""A push is paced when it needs more than this part of its time."""
+"""A push of a burst is paced when it needs more than this part of its time."""
+_BURST = 2.0
+"""A burst is a push with so many times the rows of the one before."""
+_OVERDRAWN = 1.25
+"""A push that took so many times what it was granted was not foreseen."""
+_WARY = 8
+"""Pushes after a burst, or after one that was not foreseen, that are paced: windows fill."""
 
 
 class NeedsBase(Exception):  # noqa: N818 - a request to the host, no error
@@ -83,6 +92,23 @@ class OverloadControl:
         self.budget = ProbeBudget(option)
         self.freshness = freshness
         self._by_rows = graph.by_rows
+        self.door = Door(graph)
+        """Where rows wait that need not be taken in."""
+        self._has_door = (
+            option.policy == "shed"
+            and option.cpu is not None
+            and option.allocator == "lifespan-greedy"
+            and bool(self.door.streams)
+        )
+        self._throttle = Throttle()
+        self._count = 0
+        """Rows of the push at hand, and then of the one before."""
+        self._rows: Mapping[str, int] = {}
+        """The same by stream."""
+        self._used = 0.0
+        """Work of the last push that was looked at."""
+        self._wary = 0
+        """Pushes that are still to be paced by the clock."""
         self._second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
         self._pushes = 0
         self._grant = Grant(math.inf, 0.0)
@@ -96,8 +122,8 @@ class OverloadControl:
         self._repeats = self._from_base = False
         self._told_rows: Mapping[str, int] = {}
         self._seconds = 1.0
-        self._noted = (0, 0)
-        """Probes and results of the push that the budget knows of."""
+        self._noted = 0.0
+        """Work of the push that the budget knows of."""
         self._thinned: list[StreamSet] = []
         """Joins whose states have lost, in this push, what was still to be completed."""
         self.credit: Credit | None = None
@@ -110,10 +136,10 @@ class OverloadControl:
         """Go on with another tree, or with other probe orders; an old tree owes nothing."""
         self.settle()
         self._tree = tree
-        self._counts = HalfWayCounts(tree)
+        self._counts = HalfWayCounts(tree, self.budget.prices)
         self.loss = LossEstimate(tree.root.streams, *self._carried_loss())
         self._costs: dict[StreamSet, tuple[float, float]] = {}
-        """Probes and results that a row of each input leads to."""
+        """Work and results that a row of each input leads to."""
         self._is_due = True
         self._looked_at = 0
         """The rows of the push for which that was computed."""
@@ -151,6 +177,15 @@ class OverloadControl:
         self.freshness.note(oldest, self.credit.until)
         return self.freshness.allows(oldest, self.credit.until)
 
+    def may_leave(self, oldest: Sequence[int]) -> bool:
+        """Whether all results of a push that was looked at may leave as they are: they are fresh,
+        as above, and there are no debts to pay."""
+        if self.owes or not self.freshness.allows(oldest, self._now):
+            return False
+        self._note(self.budget.rows_left)
+        self.freshness.note(oldest, self._now)
+        return True
+
     def drop_stale(self, results: Composites) -> Composites:
         """The ``results`` of such a push that are fresh; others are counted."""
         assert self.credit is not None
@@ -164,35 +199,50 @@ class OverloadControl:
         credit, self.credit = self.credit, None
         if credit is None or not credit.pushes:
             return
-        used, made = self._counts.take()
-        self.book.totals["probes"] += used
+        done = self._counts.take()
+        self.book.totals["probes"] += done.probes
         self.book.totals["stale"] += credit.all_stale
-        seconds = max(0.0, (credit.now - self._now) / self._second)
+        seconds = self._passed(credit.now - self._now)
         self._pushes += credit.pushes
         self._now = credit.now
-        results = made.get(self._tree.root.streams, 0) / max(1, used)
-        self._grant = self.budget.settle(credit.rows, seconds, results, credit.last, used)
-        self._need = float(used)
+        results = done.made.get(self._tree.root.streams, 0) / max(1.0, done.work)
+        self._grant = self.budget.settle(
+            credit.pushes, credit.rows, seconds, results, credit.last, done.work
+        )
+        self._need = done.work
         self._is_rationed = False
-        self._note_used(used)
+        self._note_used(done.probes)
         self._tell()
+
+    def _passed(self, ticks: int) -> float | None:
+        """Seconds of event time, if the budget has to do with it."""
+        if self._by_rows and self.budget.is_timed:
+            return None
+        return max(0.0, ticks / self._second)
 
     def _give_credit(self) -> None:
         """After a look: let pushes pass as long as there is no doubt, if nothing else is to do."""
         self.credit = self._marks = None
         is_calm = self.book.since is None and not self.owes and self._left is None
         if self.option.policy == "shed":
-            is_calm &= not self.loss.fills
+            is_calm &= not self.loss.fills and not self.door.shares
         if not is_calm and self.option.policy != "exact":
             return
         if self._costs and not self._is_given and self._tree.elders is None:
             costs = {stream: self._costs[StreamSet.of(stream)] for stream in self._tree.leaves}
             self.credit = self.budget.credit(
-                costs, self._grant, self._second, self._now, self._counts.count_probes
+                costs, self._grant, self._ticks, self._now, lambda: self._counts.work
             )
 
-    def start(self, seconds: float | None, again: bool) -> None:
-        """A push comes in; the host gives it so much time, or as much as usual.
+    @property
+    def _ticks(self) -> float:
+        """Ticks of a second of event time, 0 if the budget has nothing to do with it."""
+        return 0.0 if self._by_rows and self.budget.is_timed else self._second
+
+    def start(
+        self, batches: Mapping[str, Any], seconds: float | None, again: bool
+    ) -> Mapping[str, Any]:
+        """What is taken in of a push; the host gives it so much time, or as much as usual.
 
         ``again`` if its answer has left before: then states may get thinner, but nothing is lost.
         """
@@ -202,6 +252,7 @@ class OverloadControl:
             self.settle()
         if self._repeats:
             self.budget.hold()
+        return self.door.admit(batches, (self.option.seed, self._pushes))
 
     def repeat(
         self, accounts: Mapping[str, Any] | None, rows: Mapping[str, int], from_base: bool
@@ -231,14 +282,19 @@ class OverloadControl:
         self.settle()
         if self._repeats:
             rows = self._told_rows
+        taken_in = sum(rows.values())
+        if self.door.left_out:
+            at_the_door = Counter(self.door.by_stream())
+            rows = {stream: count + at_the_door[stream] for stream, count in rows.items()}
         if before == START:
             before = first
         elapsed = now - before if before != START else 0
         self._seconds = max(0.0, elapsed / self._second) or 1.0
-        count = sum(rows.values())
+        last, self._count, self._rows = self._count, sum(rows.values()), rows
+        count = self._count
         self._now = now
         self.book.begin()
-        self._left, self._is_rationed, self._noted, self._thinned = None, False, (0, 0), []
+        self._left, self._is_rationed, self._noted, self._thinned = None, False, 0.0, []
         self._is_given = given is not None
         is_timed = given is None and self.option.seconds is not None
         self._is_clocked = is_timed and not self._repeats
@@ -246,8 +302,7 @@ class OverloadControl:
         if count:
             self._look(rows)
             self._need, self._yield = self._estimate(rows)
-        seconds = max(0.0, elapsed / self._second)
-        self._grant = self.budget.begin(count, seconds, given, self._yield)
+        self._grant = self.budget.begin(taken_in, self._passed(elapsed), given, self._yield)
         rationing = self._tree.rationing
         if rationing is None:
             return
@@ -262,16 +317,40 @@ class OverloadControl:
         alone = self._tree.elders is None  # Beside an older plan there is no saving.
         if count and alone:
             may_not_fit = self._need > allowed
+            is_paced = False
             if self._is_clocked:
-                may_not_fit = self._need > _ROOM * allowed or not self.budget.cost.is_known
-            if may_not_fit and self._tree.missing:
+                is_known = self.budget.cost.is_known
+                self._wary = _WARY if count > _BURST * last else max(0, self._wary - 1)
+                is_paced = not is_known or (self._wary > 0 and self._need > _ROOM * allowed)
+            share = None
+            if self._has_door and not is_paced and given is None:
+                costs = self.budget.cost.costs
+                there = allowed * costs.probe + costs.row * taken_in
+                foreseen = there / ((self._need + 1.0) * costs.probe + costs.row * count)
+                share = self._throttle.decide(foreseen)
+                may_not_fit = share is not None and share < 1
+            if (may_not_fit or is_paced) and self._tree.missing:
                 self._complete_or_give_up()
-            if may_not_fit and self._is_clocked:
-                self._left = Counter(rows)
+            if is_paced:
+                self._left = Counter(rows) - Counter(self.door.by_stream())
                 self._need, self._grant = 0.0, Grant(0.0, 0.0)
             elif may_not_fit:
                 self._is_rationed = True
-                shares = self._divide(rows, self._need, allowed)
+                shares = (
+                    self._divide(rows, self._need, allowed)
+                    if share is None
+                    else self._shares.through_the_door(
+                        rows,
+                        share,
+                        prices=self._costs,
+                        seconds=self._seconds,
+                        budget=self.budget,
+                        loss=self.loss,
+                        door=self.door,
+                    )
+                )
+            else:
+                self.door.open({})
         rationing.begin(shares, (self.option.seed, self._pushes))
 
     def _complete_or_give_up(self) -> None:
@@ -286,7 +365,8 @@ class OverloadControl:
             self._tree.complete_all()
         elif self._is_clocked:
             held = sum(len(leaf.rows) for leaf in self._tree.leaves.values())
-            if held * sum(self.budget.cost.costs) > _ROOM * self.budget.seconds_left:
+            costs = self.budget.cost.costs
+            if held * (costs.row + costs.probe) > _ROOM * self.budget.seconds_left:
                 self._thinned += self._tree.give_up_missing()
 
     @property
@@ -345,12 +425,12 @@ class OverloadControl:
 
     def _note(self, rows: int, late: bool = False) -> None:
         """Tell the budget what was done since the last call."""
-        probes, results = self._counts.used, self._counts.results
-        self.budget.note(rows, probes - self._noted[0], results - self._noted[1], late)
-        self._noted = (probes, results)
+        work = self._counts.used
+        self.budget.note(rows, work - self._noted, late)
+        self._noted = work
 
     def _estimate(self, rows: Mapping[str, int]) -> tuple[float, float]:
-        """The probes that ``rows`` need, and the results of each of these probes."""
+        """The work that ``rows`` need, and the results of a unit of it."""
         need = results = 0.0
         for stream, number in rows.items():
             cost, output = self._costs[StreamSet.of(stream)]
@@ -370,7 +450,7 @@ class OverloadControl:
         if self._costs and not self._is_due and count <= 2 * self._looked_at:
             return
         self._is_due, self._looked_at = False, count
-        self._costs = self._counts.prices(self.loss.share_made, rows)
+        self._costs = self._counts.prices(self.loss.share_there, rows)
         self._shares.look(self._costs)
 
     def _divide(
@@ -440,8 +520,7 @@ class OverloadControl:
         assert late is not None
         fresh = self.freshness.late(late, self._now)
         self.book.draft["stale"] += len(late) - len(fresh)
-        used, _ = self._counts.take()
-        self.book.draft["probes"] += used
+        self.book.draft["probes"] += self._counts.take().probes
         self.book.commit()
         rationing.follow(self._tree.inputs())
         return fresh
@@ -458,29 +537,82 @@ class OverloadControl:
 
     def commit(self, before: int) -> None:
         """The push is done."""
-        used, made = self._counts.take()
-        self.book.draft["probes"] += 0 if self._again else used
-        self.budget.end(self._grant, used, self._noted[0], made.get(self._tree.root.streams, 0))
+        done = self._counts.take()
+        made, self._used = done.made, done.work
+        self.book.draft["probes"] += 0 if self._again else done.probes
+        self.budget.end(self._grant, done.work, self._noted, made.get(self._tree.root.streams, 0))
         rationing = self._tree.rationing
         skipped = {} if rationing is None else rationing.tally.skipped
         self.book.draft["skipped"] += 0 if self._again else sum(skipped.values())
         self.book.commit()
         if self.option.policy == "shed":
             assert rationing is not None
-            if rationing.tally.strata or self.loss.fills or self.book.since is not None:
-                fades = {join: self._fade(join, before) for join in made}
-                after = self.loss.after(fades, made, rationing.tally.strata)
+            at_the_door = self._at_the_door()
+            is_short = rationing.tally.strata or self.loss.fills or at_the_door
+            if is_short or self.book.since is not None:
+                fades = {each: self._fade(each, before) for each in (*made, *at_the_door)}
+                after = self.loss.after(
+                    fades, made, rationing.tally.strata, at_the_door, self._held(fades)
+                )
                 self.loss = self.loss.refilled(after.fills) if self._again else after
                 for join in self._thinned:
                     there = made[join]
                     self.loss = self.loss.thinned(join, there, self._counts.expected(join))
         if rationing is not None:
             rationing.follow(self._tree.inputs())
-        self._note_used(used)
+        if self._left is None and done.work > _OVERDRAWN * self._grant.probes:
+            self._wary = _WARY
+        self._note_used(done.probes)
         self._pushes += 1
         self._repeats = False
         self._tell()
         self._give_credit()
+
+    def _at_the_door(self) -> dict[StreamSet, tuple[int, int]]:
+        """Rows that were taken in, and those that were not, of streams where some were not."""
+        if not (self.door.left_out or self.door.shares or self.loss.fills):
+            return {}
+        left_out = Counter(self.door.by_stream())
+        return {
+            StreamSet.of(stream): (self._rows.get(stream, 0) - left_out[stream], left_out[stream])
+            for stream in self.door.streams
+            if left_out[stream] or StreamSet.of(stream) in self.loss.fills
+        }
+
+    def _parts(self) -> dict[str, float]:
+        """The part of the time of a push that each kind of work takes, by what they cost; empty
+        where only probes count."""
+        if not (self.budget.is_timed and self.budget.cost.is_known and self._count):
+            return {}
+        costs = self.budget.cost.costs
+        rows = self._count - sum(self.door.left_out.values())
+        found = {
+            "bookkeeping": costs.push,
+            "rows": costs.row * rows,
+            "probes and results": costs.probe * self._used,
+        }
+        whole = sum(found.values())
+        return {name: each / whole for name, each in found.items()} if whole > 0 else {}
+
+    def _held(self, parts: Iterable[StreamSet]) -> dict[StreamSet, int]:
+        """Rows of the windows and states of which nothing has been lost so far."""
+        new = [part for part in parts if part not in self.loss.fills]
+        if not new:
+            return {}
+        held = {state.streams: len(state.rows) for state in self._tree.states}
+        held |= {leaf.streams: len(leaf.rows) for leaf in self._tree.leaves.values()}
+        return {part: held[part] for part in new if part in held}
+
+    def close(self) -> Mapping[str, int]:
+        """The push has been answered: rows of each source that were left at the door."""
+        self.budget.close()
+        took, had = self.budget.taken()
+        if self._has_door and took and self._left is None:
+            spans = [leaf.span for leaf in self._tree.leaves.values() if leaf.span > 0]
+            of_window = self._seconds * self._second / min(spans, default=1)
+            self._throttle.learn(took, had, of_window, self._count)
+        self.door.all_left_out.update(self.door.left_out)
+        return self.door.left_out
 
     def _note_used(self, probes: int) -> None:
         """So many more probes were made: now and then, look at what they find."""
@@ -500,7 +632,7 @@ class OverloadControl:
         """Note when the query gets short, and when it has recovered."""
         allowed = self._grant.probes
         short = self._is_rationed or self._need > allowed or self.owes
-        self.book.note(self._now, short, self._need, allowed)
+        self.book.note(self._now, short, self._need, max(0.0, allowed))
 
     # -- between pushes ----------------------------------------------------------------------
 
@@ -544,6 +676,7 @@ class OverloadControl:
             "budget": self.budget.to_json(),
             "found": self._counts.to_json(),
             "carried": [[sorted(o), each] for o, each in self._carried.items()],
+            "left_out": dict(self.door.all_left_out),
         }
 
     @property
@@ -561,6 +694,7 @@ class OverloadControl:
             return
         self._pushes = accounts["pushes"]
         self.budget.load_json(accounts["budget"])
+        self.door.all_left_out = Counter(accounts.get("left_out", {}))
         self._counts.load_json(accounts["found"])
         if self._tree.rationing is not None:
             carried = {StreamSet(origin): each for origin, each in accounts["carried"]}
@@ -588,11 +722,13 @@ class OverloadControl:
             "since": since,
             "short_for": 0.0 if since is None else (self._now - since) / self._second,
             "needed": _plain(self._need),
-            "allowed": _plain(self._grant.probes),
+            "allowed": _plain(max(0.0, self._grant.probes)),
             **self.book.totals,
             "lost": {"results": missed.results, "error": missed.error},
             "staleness": {a: age / self._second for a, age in self.freshness.ages.items()},
             "freshness": {a: f / self._second for a, f in self.freshness.asked.items()},
+            "left_out": dict(self.door.all_left_out),
+            "parts": self._parts(),
             "debt": {"probes": 0, "age": 0.0, "bytes": 0, "inputs": {}},
             "shares": {str(o): each for o, each in self._shares.shares.items()} if since else {},
             "allocation": str(self._shares.allocation)

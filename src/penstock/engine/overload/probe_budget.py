@@ -1,14 +1,25 @@
-"""How many probes a push may make: tokens that time brings and probes take.
+"""How much a push may do: tokens that time brings and work takes.
 
-Tokens may be saved up to a burst, but not time per push, which passes unused. A push that made more
-probes than it was allowed (what a probe finds is known only afterwards) leaves a deficit, which
-later pushes make good.
+A budget of ``probes`` counts probes per second of event time. Tokens may be saved up to a burst. A
+push that made more probes than it was allowed (what a probe finds is known only afterwards) leaves
+a deficit, which later pushes make good.
 
-Where the budget is time, what a push takes is measured in parts: storing and probing
-(:mod:`penstock.engine.overload.probe_cost`), and what rows and results take afterwards, in the
-engine and in a host that hands them on (:meth:`ProbeBudget.note_after`). A budget of time per push
-has an end by the clock, and who works in slices can ask how much still fits
+A budget of ``cpu`` is an account of CPU seconds. What comes in is a share of the time in which rows
+*arrive*: event time, or the time that the engine has stood idle since the push before, whichever is
+more. So who replays a day in a minute is not short, who falls behind does not get more for being
+slow, and where event time stands still the clock does not. On the arrival line there is the clock
+alone. What goes out is what pushes took, from their first check of the rows to the last byte of
+their answer, as measured. A deficit stays on the account, and at most a fifth of what comes in is
+used to make it good, so that a query always goes on.
+
+A budget of ``seconds`` is wall time per push, which passes unused: nothing is saved or owed. It has
+an end by the clock, and who works in slices can ask how much still fits
 (:meth:`ProbeBudget.fitting`).
+
+Seconds become work, that is probes and what they lead to at the prices of
+:mod:`penstock.overload.prices`, by what rows and work have cost
+(:mod:`penstock.engine.overload.probe_cost`); what rows and results take afterwards, in the engine
+and in a host that hands them on, is kept apart (:meth:`ProbeBudget.note_after`).
 
 Clocks are parameters: event time comes with the push, CPU and wall time from functions that a test
 can replace. A push that others must be able to repeat (:meth:`ProbeBudget.hold`) asks no clock what
@@ -28,6 +39,7 @@ from penstock.engine.overload.credit import Credit
 from penstock.engine.overload.fitted_line import FittedLine
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_cost import ProbeCost
+from penstock.overload.prices import PROBES, Prices
 
 Now = Callable[[], float]
 Part = Literal["output", "host rows", "host results"]
@@ -36,11 +48,23 @@ Part = Literal["output", "host rows", "host results"]
 _MOST_LATER = 0.75
 """No more of the time than this is kept for what comes after the joins: else all would stand still
 where a host is too slow for any budget."""
+_MOST_OWED = 10.0
+"""Seconds of arrival whose CPU a deficit may amount to, or as many pushes: a machine that stood
+still once must not stop a query for hours."""
+_REPAID = 0.2
+"""The part of what comes in that makes a deficit good: the rest is for the rows that come."""
+_SPENT = 0.2
+"""The part of what is saved that a push may use which does not fit in anyway: pushes that are all
+limited alike find more than some that are whole and some that find nothing."""
+
+WORK = Prices(row=4.4, match=2.4, stored=1.5, result=2.7)
+"""By the unit costs of the cost model: a probe takes 7 ns, a row that comes in and goes 30.5, a
+match 17, to store it and to let it go again 10.5, to hand on a result 19."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a push may do: ``probes`` in all, of which ``saved`` are from before."""
+    """What a push may do: ``probes``, or so much work, of which ``saved`` are from before."""
 
     probes: float
     saved: float
@@ -57,15 +81,25 @@ class ProbeBudget:
         self._cost_time = cpu_time if option.seconds is None else wall_time
         self._share = option.cpu if option.has_budget else 1.0
         self._tokens = option.probes * option.burst if option.probes is not None else 0.0
+        self._balance = (self._share or 0.0) * option.burst
+        """CPU seconds on the account."""
+        self._income = 0.0
+        """CPU seconds that the push at hand has brought."""
         self._last_start: float | None = None
+        self._last_end: float | None = None
         self._interval: float | None = None
         """Seconds between the starts of the last two pushes."""
+        self._idle = 0.0
+        """Seconds between the last push and the one at hand."""
         self._is_held = False
         """Whether the push at hand is to be repeatable."""
-        self._start = self._mark = 0.0
+        self._start = self._entered = self._mark = 0.0
+        self._is_charged = False
+        """Whether the push at hand is paid for by the account."""
         self._deadline = math.inf
         self._allowed = 0.0
         self._rows = 0
+        self._taken = 0.0, 0.0
         self._is_warm = False
         self.cost = ProbeCost()
         self.late_cost = ProbeCost()
@@ -79,51 +113,52 @@ class ProbeBudget:
         grant: Grant,
         ticks: float,
         now: int,
-        probes: Callable[[], int],
+        work: Callable[[], float],
     ) -> Credit | None:
         """Credit after a push that was granted ``grant``; None if there cannot be any.
 
-        ``costs`` are the probes and results that a row of each stream leads to, ``ticks`` of event
-        time are a second, ``now`` is event time, ``probes`` counts those since the start.
+        ``costs`` are the work and results that a row of each stream leads to, ``ticks`` of event
+        time are a second, or 0 if there is none, ``now`` is event time, ``work`` counts all since
+        the start.
         """
         option = self._option
         if option.seconds is not None or not math.isfinite(grant.probes):
             return None
         is_limited = option.policy != "exact"
-        if is_limited and (self._tokens < 0 or (self.is_timed and not self.cost.is_known)):
+        left = self._balance if self.is_timed else self._tokens
+        if is_limited and (left < 0 or (self.is_timed and not self.cost.is_known)):
             return None
         began = self._wall_time()
         if not self.is_timed:
             assert option.probes is not None
-            prices = {stream: probes for stream, (probes, _) in costs.items()}
-            rate, since, most = option.probes / ticks, float(now), self._most(grant)
-            each_row, each_probe, tokens = 0.0, 1.0, self._tokens
+            prices = {stream: work for stream, (work, _) in costs.items()}
+            rate, most = option.probes / ticks, self._most()
+            each_push, each_row, each_probe = 0.0, 0.0, 1.0
         else:
-            each_row, each_probe = self.cost.costs
-            after = each_probe + self._each_result
+            each_push, each_row, each_probe = self.cost.costs
             prices = {
-                stream: each_row + each_probe * probes + after * results
-                for stream, (probes, results) in costs.items()
+                stream: each_row + each_probe * work + self._each_result * results
+                for stream, (work, results) in costs.items()
             }
             assert self._share is not None
-            rate, since, most = self._share, self._start, math.inf
-            tokens = self._tokens * each_probe
+            rate, most = self._share / (ticks or 1.0), math.inf
         return Credit(
             prices,
             2 * max(1, self._all_rows),
-            self.is_timed,
+            self.is_timed and not ticks,
             is_limited,
-            tokens,
+            left,
             rate,
             most,
+            each_push,
             each_row,
             each_probe,
-            since,
+            float(now) if ticks else self._start,
             began,
             now,
             self._wall_time,
-            probes,
-            probes(),
+            work,
+            work(),
         )
 
     @property
@@ -141,6 +176,9 @@ class ProbeBudget:
 
     def start(self, seconds: float | None = None) -> None:
         """A push comes in, which may take so long, or as long as the option says."""
+        if self.is_timed:
+            self._entered = self._mark = self._cost_time()
+        self._is_charged = False
         if self._option.seconds is not None:
             self._allowed = self._option.seconds if seconds is None else seconds
             self._deadline = self._wall_time() + self._allowed
@@ -159,43 +197,54 @@ class ProbeBudget:
         """The same as a part of all the time of the push."""
         return self.seconds_left / self._allowed if self._allowed > 0 else 0.0
 
-    def begin(self, rows: int, seconds: float, given: float | None, results: float = 0.0) -> Grant:
-        """A push of ``rows`` that takes event time on by ``seconds``; ``given`` by the host.
+    def begin(
+        self, rows: int, seconds: float | None, given: float | None, results: float = 0.0
+    ) -> Grant:
+        """A push of ``rows`` that takes event time on by ``seconds``, None if there is no event
+        time; ``given`` by the host.
 
-        ``results`` are to be expected per probe: to make one costs about as much as a probe.
+        ``results`` are to be expected per unit of work.
         """
         if self.is_timed:
-            self._start, self._mark = self._wall_time(), self._cost_time()
+            self._start = self._wall_time()
             if not self._is_held:
                 self._note_interval()
         self._rows = self._all_rows = rows
         if given is not None:
             return Grant(given, 0.0)
+        self._is_charged = True
         return Grant(self._tokens + self._new(rows, seconds, results), self._tokens)
 
     def _note_interval(self) -> None:
         if self._last_start is not None and self._start >= self._last_start:
             self._interval = self._start - self._last_start
+        if self._last_end is not None:
+            self._idle = max(0.0, self._start - self._last_end)
 
-    def _new(self, rows: int, seconds: float, results: float) -> float:
+    def _new(self, rows: int, seconds: float | None, results: float) -> float:
         option = self._option
         if option.probes is not None:
-            return option.probes * seconds
+            return option.probes * (seconds or 0.0)
         if option.seconds is not None:
             if self._deadline == math.inf:
                 self.start()
             return self.fitting(rows, results, 0)
-        if self._interval is None:
-            return math.inf  # Nothing to compare with: the first push is measured.
         assert self._share is not None
-        spare = self._share * self._interval
+        if seconds is not None:
+            self._income = self._share * max(seconds, self._idle)
+        elif self._interval is None:
+            self._income = 0.0
+            return math.inf  # Nothing to compare with: the first push is measured.
+        else:
+            self._income = self._share * self._interval
+        spare = self._income + max(self._balance, -_REPAID * self._income)
         return self.cost.probes_in(spare, rows, results, self._each_result)
 
     def fitting(self, rows: int, results: float, made: int, late: bool = False) -> float:
-        """The probes that fit into what is left of the time, beside storing ``rows``.
+        """The work that fits into what is left of the time, beside storing ``rows``.
 
-        A probe makes so many ``results``, and ``made`` results are to be handed on already. Probes
-        that were owed (``late``) have a cost of their own, as soon as it is known.
+        A unit of work makes so many ``results``, and ``made`` results are to be handed on already.
+        Probes that were owed (``late``) have a cost of their own, as soon as it is known.
         """
         later = sum(line.fixed for line in self._after.values())
         later += self._after["host rows"].each * self._all_rows + self._each_result * made
@@ -213,27 +262,49 @@ class ProbeBudget:
         """What a probe that was owed costs, in probes of this push."""
         if not (self.is_timed and self.late_cost.is_known):
             return 1.0
-        return self.late_cost.per_probe(0.0) / self.cost.per_probe(0.0)
+        return self.late_cost.costs.probe / self.cost.costs.probe
 
-    def seconds_of(self, results: float) -> float:
-        """What a probe costs that makes so many results."""
-        return self.cost.per_probe(results, self._each_result)
+    @property
+    def prices(self) -> Prices:
+        """What counts beside probes, as far as it is work."""
+        return WORK if self.is_timed else PROBES
+
+    @property
+    def means(self) -> float:
+        """Seconds that there are for the push at hand if those after it are to have as many; no end
+        where only probes count."""
+        if not self.is_timed:
+            return math.inf
+        if self._option.seconds is not None:
+            return self._allowed
+        return (
+            self._income
+            + max(-_REPAID * self._income, min(self._balance, 0.0))
+            + (_SPENT * max(0.0, self._balance))
+        )
+
+    @property
+    def later_price(self) -> float:
+        """What a result costs after the joins, in probes; 0 where only probes count."""
+        return self._each_result / self.cost.costs.probe if self.is_timed else 0.0
 
     @property
     def rows_left(self) -> int:
         """Rows of the push that have not been noted."""
         return self._rows
 
-    def note(self, rows: int, probes: int, results: int, late: bool = False) -> None:
+    def note(self, rows: int, work: float, late: bool = False) -> None:
         """Since the last call, or the begin of the push, this was done."""
         if not self.is_timed:
             return
         now = self._cost_time()
         if late:
-            self.late_cost = self.late_cost.observe(rows, probes + results, now - self._mark)
+            self.late_cost = self.late_cost.observe(rows, work, now - self._mark)
         elif self._is_warm:  # At first there may be something to load or to compile.
-            self.cost = self.cost.observe(rows, probes + results, now - self._mark)
-        self._is_warm |= rows + probes > 0
+            self.cost = self.cost.observe(rows, work, now - self._mark)
+            if self._option.seconds is None:  # What a push took too long is on the account.
+                self.cost = self.cost.steady
+        self._is_warm |= rows + work > 0
         self._mark = now
         self._rows = max(0, self._rows - rows)
 
@@ -245,11 +316,11 @@ class ProbeBudget:
         """So many rows or results took so long afterwards."""
         self._after[part] = self._after[part].through(count, seconds)
 
-    def end(self, grant: Grant, used: int, noted: int = 0, results: int = 0) -> None:
-        """The push is done: ``used`` probes were made, of which ``noted`` have been noted."""
+    def end(self, grant: Grant, used: float, noted: float = 0.0, results: int = 0) -> None:
+        """The push is done: so much work was ``used``, of which ``noted`` has been noted."""
         if self.is_timed:
             if used > noted or self._rows:
-                self.note(self._rows, used - noted, 0)
+                self.note(self._rows, used - noted)
             elif self._is_warm:
                 self.note_after("output", results, self._cost_time() - self._mark)
             if self._is_held:
@@ -258,50 +329,83 @@ class ProbeBudget:
         self._deadline, self._is_held = math.inf, False
         self._save(grant, used)
 
-    def settle(self, rows: int, seconds: float, results: float, start: float, used: int) -> Grant:
+    def close(self) -> None:
+        """All that the push has to do is done, and its answer is made: it is paid for."""
+        if not (self._is_charged and self.is_timed):
+            return
+        self._is_charged = False
+        took = self._cost_time() - self._entered
+        self._taken = took, self.means
+        if self._option.seconds is None:
+            self._last_end = self._wall_time()
+            self._settle_account(took)
+
+    def taken(self) -> tuple[float, float]:
+        """Seconds of the push that was just closed, and those that there were for it; 0 if it was
+        not looked at."""
+        found, self._taken = self._taken, (0.0, 0.0)
+        return found
+
+    def settle(
+        self,
+        pushes: int,
+        rows: int,
+        seconds: float | None,
+        results: float,
+        start: float,
+        used: float,
+    ) -> Grant:
         """Pushes that were not looked at are done, and count as one: the last of them began at
-        ``start``, and they made ``used`` probes. What they were allowed."""
+        ``start``, and they took ``used``. What they were allowed."""
         self._start = start
         self._note_interval()
         grant = Grant(self._tokens + self._new(rows, seconds, results), self._tokens)
         if self.is_timed:
-            self._last_start = start
+            self._last_start = self._last_end = start
+            if self._option.seconds is None:
+                costs = self.cost.costs
+                took = costs.push * pushes + costs.row * rows + costs.probe * used
+                self._settle_account(took)
         self._save(grant, used)
         return grant
 
-    def _save(self, grant: Grant, used: int) -> None:
-        """Keep what is left of ``grant``, or note a deficit."""
-        left = grant.probes - used
-        if math.isinf(left):
-            left = 0.0
-        self._tokens = max(-self._most(grant), min(left, self._most(grant)))
+    def _settle_account(self, seconds: float) -> None:
+        """The push has taken ``seconds`` of CPU."""
+        assert self._share is not None
+        unit = max(self._share, self._income)
+        left = self._balance + self._income - seconds
+        self._balance = max(-_MOST_OWED * unit, min(left, self._option.burst * unit))
+
+    def _save(self, grant: Grant, used: float) -> None:
+        """Keep what is left of ``grant``, or note a deficit, where probes are counted."""
+        if self._option.probes is not None:
+            most = self._most()
+            left = grant.probes - used
+            self._tokens = max(-most, min(left, most))
 
     def to_json(self) -> dict[str, Any]:
         """All that was measured, and tokens that were saved."""
         return {
             "tokens": self._tokens,
+            "balance": self._balance,
             "started": self._last_start,
             "interval": self._interval,
             "warm": self._is_warm,
-            "cost": asdict(self.cost),
-            "late cost": asdict(self.late_cost),
+            "cost": self.cost.to_json(),
+            "late cost": self.late_cost.to_json(),
             "after": {part: asdict(line) for part, line in self._after.items()},
         }
 
     def load_json(self, values: Mapping[str, Any]) -> None:
         """Go on from what :meth:`to_json` wrote down."""
         self._tokens, self._is_warm = values["tokens"], values["warm"]
+        self._balance = values.get("balance", self._balance)
         self._last_start, self._interval = values["started"], values["interval"]
-        self.cost = ProbeCost(**values["cost"])
-        self.late_cost = ProbeCost(**values["late cost"])
+        self.cost = ProbeCost.from_json(values["cost"])
+        self.late_cost = ProbeCost.from_json(values["late cost"])
         self._after |= {part: FittedLine(**line) for part, line in values["after"].items()}
 
-    def _most(self, grant: Grant) -> float:
+    def _most(self) -> float:
         """The most tokens that are saved, or owed: a single slip must not stop everything."""
-        option = self._option
-        if option.seconds is not None:
-            return 0.0  # The time of one trigger is of no use to the next.
-        if option.probes is not None:
-            return max(1.0, option.probes * option.burst)
-        fresh = grant.probes - grant.saved
-        return max(1.0, fresh * option.burst) if math.isfinite(fresh) else 1.0
+        assert self._option.probes is not None
+        return max(1.0, self._option.probes * self._option.burst)

@@ -4,14 +4,21 @@ An allocator of :mod:`penstock.overload` divides the probes that are allowed amo
 joins of the running tree; the share of an input is what it gets of what comes. The allocation is
 used again while need, budget and what rows cost are about the same.
 
+Where the budget is time, the allocation is in work, and under ``shed`` it may also leave rows at
+the door (:mod:`penstock.engine.overload.door`). These shares hold from the next push on. What
+probes in this one is then allocated once more, for the rows that are in.
+
 Under ``shed`` at least one row in a hundred probes at every input: what is never tried cannot be
 estimated, and nobody would see that it has become worth while.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 
+from penstock.engine.overload.door import Door
 from penstock.engine.overload.freshness import Freshness
 from penstock.engine.overload.half_way_counts import HalfWayCounts
 from penstock.engine.overload.loss_estimate import LossEstimate
@@ -21,15 +28,25 @@ from penstock.engine.tree.join_tree import JoinTree
 from penstock.overload.allocation import Allocation
 from penstock.overload.allocators import allocate
 from penstock.overload.flow import flow
+from penstock.overload.lifespan_greedy import lifespan_greedy, work_of
+from penstock.overload.path_model import PathModel, thinned
 from penstock.plan.stream_set import StreamSet
 
 LEAST = 0.01
 """The share of rows that probe at every input under ``shed``."""
 _ALIKE, _ALIKE_IN_A_PUSH = 0.05, 0.25
 """Budgets that differ by less share an allocation, and so do costs of a row."""
+_MOST_SPENT = 0.1
+"""The part of a budget of time that allocating may take: until then shares are only scaled."""
+_CLEARLY = 1.05
+"""How many times the results a mixture must promise to be preferred to doors alone: to draw who
+probes, and to count what they find, costs about a tenth of the probes."""
+_OVERDRAFT = 1.5
+"""A push whose rows are in may do so many times what fits, before some of them do not probe: in the
+long run the door makes that good."""
 
-Prices = Mapping[StreamSet, tuple[float, float]]
-"""Probes and results that a row of each input leads to."""
+Costs = Mapping[StreamSet, tuple[float, float]]
+"""Work and results that a row of each input leads to."""
 
 
 class ProbeShares:
@@ -53,16 +70,20 @@ class ProbeShares:
         self.shares: dict[StreamSet, float] = {}
         """The share of each input as allocated; empty if it has to be allocated anew."""
         self.allocation: Allocation | None = None
+        self._is_stale = False
+        """Whether rows cost something else than when that was allocated."""
+        self._spent = self._worked = 0.0
+        """CPU seconds of the last allocation, and those that there were for pushes since."""
         self._fits = 0.0
         """The part of the need that the shares were made for."""
-        self._priced: Prices = {}
+        self._priced: Costs = {}
         """The prices that they were made for."""
 
     def forget(self) -> None:
         """Allocate anew next time."""
         self.shares = {}
 
-    def look(self, prices: Prices) -> None:
+    def look(self, prices: Costs) -> None:
         """Allocate anew if rows do not cost about what they did."""
         if not all(
             abs(cost - self._priced[origin][0]) <= _ALIKE * self._priced[origin][0]
@@ -70,7 +91,7 @@ class ProbeShares:
             for origin, (cost, output) in prices.items()
             if origin in self._priced
         ):
-            self.shares = {}
+            self._is_stale = True
 
     def divide(
         self,
@@ -78,7 +99,7 @@ class ProbeShares:
         need: float,
         allowed: float,
         *,
-        prices: Prices,
+        prices: Costs,
         seconds: float,
         budget: ProbeBudget,
         results: float,
@@ -87,61 +108,131 @@ class ProbeShares:
     ) -> Mapping[StreamSet, float]:
         """The share of rows of each input that may probe, of ``need`` probes the ``allowed``.
 
-        ``rows`` came in ``seconds`` of event time; a probe leads to so many ``results``. With
-        ``in_a_push``, this is a slice of a push.
+        ``rows`` came in ``seconds`` of event time, those at the door included; a unit of work leads
+        to so many ``results``. With ``in_a_push``, this is a slice of a push.
         """
-        inputs = [origin for each in self._counts.joins.values() for origin in each]
-        if allowed <= 0:
-            shares = dict.fromkeys(inputs, 0.0)
-        else:
+        shares = dict.fromkeys(self._inputs, 0.0)
+        if allowed > 0:
             fits = allowed / need
             alike = _ALIKE_IN_A_PUSH if in_a_push else _ALIKE
-            if not (self.shares and abs(fits - self._fits) < alike * self._fits):
-                self._fits, self._priced = fits, dict(prices)
-                self.shares = self._allocate(rows, allowed, seconds, budget, results, loss)
+            if self._is_to_allocate(fits, alike, prices, budget):
+                began = time.thread_time()
+                model, freshness = self._model(rows, seconds, loss)
+                # What results take afterwards counts by what is made, not by an average.
+                allowed *= 1.0 + results * budget.later_price
+                self.allocation = found = self._found(model, allowed / seconds, freshness, budget)
+                self.shares = _shares(model, found)
+                self._spent = time.thread_time() - began
             more = fits / self._fits
             shares = {origin: min(1.0, more * each) for origin, each in self.shares.items()}
-        for origin in inputs:
-            if all(self._tree.leaves[stream].stream.is_static for stream in origin):
-                shares[origin] = 1.0
-            elif self._option.policy == "shed":
-                shares[origin] = max(LEAST, shares[origin])
-        return shares
+        return self._at_least(shares)
 
-    def _allocate(
+    def through_the_door(
         self,
         rows: Mapping[str, int],
-        allowed: float,
+        fits: float,
+        *,
+        prices: Costs,
         seconds: float,
         budget: ProbeBudget,
-        results: float,
         loss: LossEstimate,
-    ) -> dict[StreamSet, float]:
+        door: Door,
+    ) -> Mapping[StreamSet, float]:
+        """The same where a share ``fits`` of all that there is to do, with ``door`` left open so
+        far that in the long run it does."""
+        if self._is_to_allocate(fits, _ALIKE, prices, budget):
+            began = time.thread_time()
+            model, freshness = self._model(rows, seconds, loss)
+            work = replace(budget.prices, result=budget.prices.result + budget.later_price)
+            whole = work_of(model, work)
+            alone = lifespan_greedy(
+                model, fits * whole, freshness, work, door.streams, only_doors=True
+            )
+            mixed = lifespan_greedy(model, fits * whole, freshness, work, door.streams)
+            is_mixed = mixed.throughput > _CLEARLY * alone.throughput
+            self.allocation = mixed if is_mixed else alone
+            door.open(dict(self.allocation.admitted))
+            thin = thinned(model, {s: loss.share_there(StreamSet.of(s)) for s in door.streams})
+            probing = replace(work, row=0.0)
+            now = work_of(thin, probing)
+            rows_now = work.row * sum(thin.rates.values())
+            if is_mixed or now + rows_now > _OVERDRAFT * fits * whole:
+                # Rows are in: no fewer probes than their part would be can make that good.
+                now = min(now, max(fits * whole - rows_now, fits * now))
+            self.shares = _shares(thin, lifespan_greedy(thin, now, freshness, probing))
+            self._spent = time.thread_time() - began
+        return self._at_least(self.shares)
+
+    def _is_to_allocate(
+        self, fits: float, alike: float, prices: Costs, budget: ProbeBudget
+    ) -> bool:
+        """Whether the shares of before do not serve a push of which ``fits`` fits; if not, what
+        they are for is noted."""
+        self._worked += budget.means
+        is_alike = not self._is_stale and abs(fits - self._fits) < alike * self._fits
+        is_dear = self._spent > _MOST_SPENT * self._worked
+        if self.shares and (is_alike or is_dear):
+            return False
+        self._is_stale, self._worked = False, 0.0
+        self._fits, self._priced = fits, dict(prices)
+        return True
+
+    @property
+    def _inputs(self) -> list[StreamSet]:
+        return [origin for each in self._counts.joins.values() for origin in each]
+
+    def _at_least(self, shares: Mapping[StreamSet, float]) -> Mapping[StreamSet, float]:
+        """The ``shares``, but so that nothing is never tried, and static relations are as ever."""
+        found = dict(shares)
+        for origin in self._inputs:
+            if all(self._tree.leaves[stream].stream.is_static for stream in origin):
+                found[origin] = 1.0
+            elif self._option.policy == "shed":
+                found[origin] = max(LEAST, found[origin])
+        return found
+
+    def _model(
+        self, rows: Mapping[str, int], seconds: float, loss: LossEstimate
+    ) -> tuple[PathModel, dict[str, float]]:
+        """What there is to do, and the freshness that is asked for in seconds."""
         rates = {stream: rows.get(stream, 0) / seconds for stream in self._tree.leaves}
         sizes = {
             edge.streams: float(len(edge.input.rows))
             for edge in self._tree.edges
             if not self._by_rows
         }
-        model = self._counts.model(rates, loss.share_made, sizes, rows)
         freshness = {
             alias: ticks / self._second
             for alias, ticks in self._freshness.asked.items()
             if rates.get(alias)
         }
-        self.allocation = found = allocate(
-            model, allowed / seconds, freshness, self._option.allocator
-        )
-        made = flow(model, found.probes, thin=True).made
-        scale = 1.0
-        if budget.is_timed and found.resources > 0:
-            # The probes that are chosen make more results than the average: that takes time too.
-            dearer = budget.seconds_of(found.throughput / found.resources)
-            scale = min(1.0, budget.seconds_of(results) / dearer)
-        shares = {}
-        for direction in model.directions:
-            origin = direction.origin
-            coming = made[origin] if origin in made else rates[min(origin)]
-            probes = found.probes[direction.steps[0]]
-            shares[origin] = min(1.0, scale * probes / coming) if coming > 0 else 1.0
-        return shares
+        return self._counts.model(rates, loss.share_there, sizes, rows), freshness
+
+    def _found(
+        self,
+        model: PathModel,
+        allowed: float,
+        freshness: Mapping[str, float],
+        budget: ProbeBudget,
+    ) -> Allocation:
+        """The allocation of so much work per second."""
+        work = budget.prices
+        if budget.is_timed:  # Rows are in.
+            work = replace(work, row=0.0, result=work.result + budget.later_price)
+        if self._option.allocator == "lifespan-greedy":
+            return lifespan_greedy(model, allowed, freshness, work)
+        if budget.is_timed:  # The others count probes alone.
+            allowed *= model.saturation_resources / max(1e-9, work_of(model, work))
+        return allocate(model, allowed, freshness, self._option.allocator)
+
+
+def _shares(model: PathModel, found: Allocation) -> dict[StreamSet, float]:
+    """The share of rows of each input that probe."""
+    made = flow(model, found.probes, thin=True).made
+    shares = {}
+    for direction in model.directions:
+        origin = direction.origin
+        coming = made[origin] if origin in made else model.rates[min(origin)]
+        probes = found.probes[direction.steps[0]]
+        shares[origin] = min(1.0, probes / coming) if coming > 0 else 1.0
+    return shares

@@ -452,11 +452,12 @@ class WholePush:
         clock: Clock,
         control: Control | None,
         are_fresh: Freshness | None,
+        asks_age: bool,
     ) -> pa.Table:
         """What leaves, of the results of the rows that ``control`` lets pass.
 
-        If it is known what is fresh, it lets pass all without a look if their oldest rows are.
-        Both are about the first block.
+        If it is known what is fresh, it lets pass all without a look if their oldest rows are;
+        what these are is noted if it ``asks_age``. All are about the first block.
         """
         found = [
             self._results(number, trees[number], compiled[number], output)
@@ -467,10 +468,10 @@ class WholePush:
             results = self._results(0, tree, first, output)
             return output.stage([results if control is None else control(results), *found], clock)
         block.arrivals.answer = output.plainly
-        block.arrivals.asks_age = are_fresh is not None
+        block.arrivals.asks_age = asks_age
         tree.run_whole(first, block.arrivals, self.rows)
         self._put_chunks(0)
-        if are_fresh is not None and are_fresh(first.oldest()):
+        if are_fresh is not None and are_fresh(first.oldest() if asks_age else ()):
             control = None
         own = None
         if control is not None:

@@ -65,10 +65,11 @@ def push_compiled(
     try:
         after = are_fresh = None
         if control is not None and not passes:
-            after = control.after_joins
+            after, are_fresh = control.after_joins, control.may_leave
         elif control is not None and control.asks_age:
             after, are_fresh = control.drop_stale, control.are_fresh
-        table = whole.join(trees, compiled, join.output, clock, after, are_fresh)
+        asks_age = control is not None and control.asks_age
+        table = whole.join(trees, compiled, join.output, clock, after, are_fresh, asks_age)
         dropped = None
         if whole.late or whole.without_time:
             sources = {**whole.late, **whole.without_time}

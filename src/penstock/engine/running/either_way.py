@@ -69,7 +69,7 @@ def push(
     HELD.may_undo()
     cpu = changes.control.clock()
     if join.overload is not None:
-        join.overload.start(told.seconds, told.again)
+        batches = join.overload.start(batches, told.seconds, told.again)
         join.has_begun = False
     whole = join.whole
     made: pa.Table | str = join.never_whole
@@ -85,6 +85,8 @@ def push(
         made = push_by_steps(join, batches, told.watermark, newest, told.probes)
     join.counters.note_way(way)
     changes.after_push(join.latest, changes.control.clock() - cpu)
+    if join.overload is not None:
+        join.counters.count_shed(join.overload.close())
     join.counters.seconds += Stopwatch.clock() - began
     join.is_broken = False
     return made
