@@ -34,9 +34,9 @@ def test_commands_change_the_plan_of_the_running_engine() -> None:
     assert told["totals"]["results"] == progress.results > 0
     assert told["totals"]["late"] == progress.metrics["late"]
     marks = [(each["kind"], each["title"]) for each in told["decisions"]]
-    assert [
-        mark for mark in marks if mark[1] not in ("plan kept", "suspend wave", "resume wave")
-    ] == [
+    # Once the plan is let go, the controller may change it.
+    passing = ("plan kept", "suspend wave", "resume wave", "migration")
+    assert [mark for mark in marks if mark[1] not in passing] == [
         ("start", "started"),
         ("order", "order refused"),
         ("decision", "plan pinned"),
