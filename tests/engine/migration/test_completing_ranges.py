@@ -66,6 +66,7 @@ def test_random_changes_of_plan_against_the_oracle(name: str) -> None:
     [
         ("A.x < B.y AND B.x = C.x", range(996, 1000)),
         ("A.x BETWEEN B.y - 1 AND B.y + 1 AND B.x = C.x", range(994, 997)),
+        ("A.x BETWEEN B.y - 1 AND B.y + 1 AND B.x >= C.x AND B.x <= C.x", range(994, 997)),
         ("A.x * 2 - B.y * 2 = 0 AND B.x = C.x", range(995, 996)),
     ],
 )
@@ -83,6 +84,20 @@ def test_only_what_is_asked_for_is_made(where: str, partners: range, execution: 
     table = engine.push({"A": pa.table([[1], [1_001], [995], [0]], schema=SCHEMA)})
     assert sorted(table["b"].to_pylist()) == list(partners)
     assert missing.completed == len(partners)
+
+
+def test_a_band_asks_for_what_is_near_to_some_row_and_not_for_all_in_between() -> None:
+    where = "A.x BETWEEN B.y - 1 AND B.y + 1 AND B.x = C.x"
+    engine = penstock.Engine(graph_of(where, 10_000), plan="((A B) C)", feedback="off")
+    times = np.arange(1_000)
+    rows = pa.table([times, times, times, times], schema=SCHEMA)
+    engine.push({"B": rows, "C": rows})
+    engine.push({"A": pa.table([[0], [1_000], [-9_999], [0]], schema=SCHEMA)})
+    engine.migrate("(A (B C))")
+    (missing,) = engine.trees[0].missing
+    far = pa.table([[1, 2], [1_001, 1_001], [10, 990], [0, 0]], schema=SCHEMA)
+    assert sorted(engine.push({"A": far})["b"].to_pylist()) == [9, 10, 11, 989, 990, 991]
+    assert missing.completed == 6
 
 
 Values = st.lists(st.sampled_from([-(2**63), -(2**63) + 1, -1, 0, 1, 5, 2**63 - 2, 2**63 - 1]))

@@ -35,6 +35,8 @@ Leaves = Mapping[str, LeafWindow]
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _RANGES_AT_SIGHT = 4
 """Ranges up to which a value is compared with each of them: to search takes longer."""
+_BLOCK_ROWS = 1 << 13
+"""Old rows that are compared with all probing rows at a time."""
 _PAIRS_AT_ONCE = 1 << 17
 """Pairs on which a predicate is tested at a time: their columns stay in the cache."""
 
@@ -55,8 +57,37 @@ def asked_rows(
         rows = rows[_lie_within(_values(column, given.resolve(rows), leaves), starts, stops)]
         if len(rows) == 0:
             return rows
+    if len(_comparisons(given, linking)) > 1:
+        rows = _meeting(rows, given, linking, ids, leaves)
     residuals = _residuals(given, linking, frozenset(ids))
     return _holding(rows, given, residuals, ids, leaves) if residuals else rows
+
+
+def _meeting(
+    rows: Int64s, given: Input, linking: Linking, ids: Mapping[str, Int64s], leaves: Leaves
+) -> Int64s:
+    """Those of ``rows`` for which all comparisons hold with one and the same of ``ids``.
+
+    A band is two comparisons with two columns: ranges of each alone are of nearly all values.
+    """
+    conditions = [each for found in _comparisons(given, linking).values() for each in found]
+    operators = np.array([each.operator for each in conditions], np.int64)
+    lefts = np.stack([_values(each.left, ids, leaves) for each in conditions])
+    always = np.zeros(max(lefts.shape[1], _BLOCK_ROWS), np.int64)
+    kept = []
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        part = rows[start : start + _BLOCK_ROWS]
+        theirs = given.resolve(part)
+        rights = np.stack([_values(each.right, theirs, leaves) for each in conditions])
+        out = np.empty((4, max(_PAIRS_AT_ONCE, len(part))), np.int64)
+        first, count = 0, lefts.shape[1]
+        while first < count:
+            lives, theirs_live = always[:count], always[: len(part)]
+            met, first = probe.nested_loop(
+                operators, lefts, lives, lives, rights, theirs_live, theirs_live, part, first, out
+            )
+            kept.append(np.unique(out[1, :met]))
+    return np.unique(np.concatenate(kept)) if kept else rows[:0]
 
 
 def _comparisons(given: Input, linking: Linking) -> dict[KeyColumn, list[Condition]]:

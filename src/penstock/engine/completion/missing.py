@@ -246,7 +246,10 @@ class Missing:
             least = min(self._inputs, key=lambda each: each.left)
             if least.left < _FEWEST_OPEN_ROWS:
                 return 0
-            self._beside = self._inputs.index(least)
+            position = self._inputs.index(least)
+            if not all(step.hashed for _, step in self._way(position)):
+                return 0  # Each row would be compared with all of a window.
+            self._beside = position
         before = self.completed
         lot = _SAMPLE_ROWS
         if self._per_row is not None:
