@@ -13,7 +13,7 @@ from penstock.engine.feedback.demand_filter import DemandFilter
 from penstock.engine.feedback.guard import Guard
 from penstock.engine.feedback.waiting_in_window import WaitingInWindow
 from penstock.engine.tree import tree_guards
-from penstock.testing.fuzz import fuzz, fuzz_large
+from penstock.testing.fuzz import fuzz, fuzz_case, fuzz_large
 
 
 @pytest.mark.parametrize("start", range(0, 90, 30))
@@ -22,6 +22,12 @@ def test_both_ways_and_the_oracle_agree(start: int) -> None:
     for _, found in fuzz(30, start, large_every=0):
         ways.update(found)
     assert ways["compiled"] > 20
+
+
+@pytest.mark.parametrize("seed", [500257])
+def test_what_long_runs_have_found(seed: int) -> None:
+    """500257: no memory while states are completed, under ``defer``, after a restart."""
+    fuzz_case(seed)
 
 
 @pytest.mark.parametrize("seed", [49, 99, 149, 199])

@@ -14,8 +14,8 @@ parts, each for one concern between and around pushes: the guards
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -417,15 +417,29 @@ class JoinTree(OperatorTree):
     # -- what is missing ---------------------------------------------------------------------
 
     def complete_all(self) -> None:
-        """Make all that is missing, now."""
+        """Make all that is missing, now; if that fails, nothing has been made."""
         if self.missing:
-            self.completion.complete_all()
+            with self._as_a_whole():
+                self.completion.complete_all()
             self._finish_completion()
 
     def complete_beside(self, rows: int) -> None:
-        """A push of ``rows`` is done: complete some more."""
-        if self.completion.complete_beside(rows):
-            self._finish_completion()
+        """A push of ``rows`` is done: complete some more; if that fails, nothing has been made."""
+        if self.missing:
+            with self._as_a_whole():
+                is_less = self.completion.complete_beside(rows)
+            if is_less:
+                self._finish_completion()
+
+    @contextmanager
+    def _as_a_whole(self) -> Iterator[None]:
+        """Between two pushes: what is done here is undone if it fails."""
+        marks = self.marks()
+        try:
+            yield
+        except BaseException:
+            self.undo(marks)
+            raise
 
     def give_up_missing(self) -> list[StreamSet]:
         """Do without what is missing: states are thin from now on; those of which joins."""
