@@ -163,4 +163,5 @@ def test_dropped_rows_can_be_had() -> None:
         "null_time": 1,
         "ahead": 0,
         "filtered": 0,
+        "shed": 0,
     }

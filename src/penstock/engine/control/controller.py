@@ -36,6 +36,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import pyarrow as pa
+
 from penstock.engine.control.limit_watch import LimitWatch
 from penstock.engine.control.plan_event import Action, PlanEvent
 from penstock.engine.control.step_watch import StepWatch
@@ -306,7 +308,7 @@ class Controller:
             return
         if engine.rows:
             self._has_begun = True
-        elif isinstance(batches, Mapping) and sum(map(len, batches.values())) >= FIRST_ROWS:
+        elif _rows(batches) >= FIRST_ROWS:
             self._trying(engine, lambda: self._first_look(engine, batches))
 
     def after_push(self, engine: Controlled, rows: int, seconds: float) -> None:
@@ -517,3 +519,11 @@ class Controller:
         if event.is_change or event.rival is not None or event.exceeded or not known:
             self._add(event)
         self.latest = event
+
+
+def _rows(batches: Any) -> int:
+    """Rows of ``batches``; 0 if they are no tables, or not yet."""
+    if not isinstance(batches, Mapping):
+        return 0
+    tables = [each for each in batches.values() if isinstance(each, pa.Table | pa.RecordBatch)]
+    return sum(map(len, tables)) if len(tables) == len(batches) else 0
