@@ -10,6 +10,7 @@ completed on demand (JISC), at once, or by running both plans
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -161,7 +162,8 @@ class PlanChanges:
         decided then, and nothing completed, whose rows they do not know; but a change that was
         asked for goes on.
         """
-        load_kernels()
+        with contextlib.suppress(*NO_ROOM):  # Then the next push tries again.
+            load_kernels()
         if self._join.is_torn:
             return
         with self._join.tearing:
