@@ -57,7 +57,7 @@ class Overload:
         if self.allocator != _ALLOCATOR:
             from penstock.overload.allocators import ALLOCATORS
 
-            # Load shedding drops tuples on arrival, and an engine stores all tuples.
+            # One share for all streams on arrival: the door finds one for each.
             _one_of("allocator", self.allocator, tuple(set(ALLOCATORS) - {"random-shedding"}))
         for name in ("probes", "cpu", "seconds"):
             value = getattr(self, name)

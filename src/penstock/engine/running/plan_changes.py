@@ -52,6 +52,8 @@ class PlanChanges:
         """Event time at which the plan began to run, in seconds."""
         self.preparation: Preparation | None = None
         """The change that is prepared, while the plan before it still runs."""
+        self._has_loaded = False
+        """Whether the kernels of completing are loaded."""
         self._kept = KeptIndexes()
         """Indexes for the changes to come."""
 
@@ -162,8 +164,10 @@ class PlanChanges:
         decided then, and nothing completed, whose rows they do not know; but a change that was
         asked for goes on.
         """
-        with contextlib.suppress(*NO_ROOM):  # Then the next push tries again.
-            load_kernels()
+        if not self._has_loaded:
+            with contextlib.suppress(*NO_ROOM):  # Then the next push tries again.
+                load_kernels()
+                self._has_loaded = True
         if self._join.is_torn:
             return
         with self._join.tearing:
