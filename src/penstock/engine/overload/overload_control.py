@@ -284,8 +284,8 @@ class OverloadControl:
             rows = self._told_rows
         taken_in = sum(rows.values())
         if self.door.left_out:
-            at_the_door = Counter(self.door.by_stream())
-            rows = {stream: count + at_the_door[stream] for stream, count in rows.items()}
+            outside = Counter(self.door.by_stream())
+            rows = {stream: count + outside[stream] for stream, count in rows.items()}
         if before == START:
             before = first
         elapsed = now - before if before != START else 0
@@ -309,49 +309,57 @@ class OverloadControl:
         self._marks = rationing.debt.marks(), rationing.carried
         if rationing.debt:
             self._forget(rationing, now)
-        shares = None
-        allowed = self._grant.probes
-        if self._repeats and not self._from_base and (rationing.debt or self._need > allowed):
+        must_put_off = rationing.debt or self._need > self._grant.probes
+        if self._repeats and not self._from_base and must_put_off:
             self.undo()
             raise NeedsBase
         alone = self._tree.elders is None  # Beside an older plan there is no saving.
-        if count and alone:
-            may_not_fit = self._need > allowed
-            is_paced = False
-            if self._is_clocked:
-                is_known = self.budget.cost.is_known
-                self._wary = _WARY if count > _BURST * last else max(0, self._wary - 1)
-                is_paced = not is_known or (self._wary > 0 and self._need > _ROOM * allowed)
-            share = None
-            if self._has_door and not is_paced and given is None:
-                costs = self.budget.cost.costs
-                there = allowed * costs.probe + costs.row * taken_in
-                foreseen = there / ((self._need + 1.0) * costs.probe + costs.row * count)
-                share = self._throttle.decide(foreseen)
-                may_not_fit = share is not None and share < 1
-            if (may_not_fit or is_paced) and self._tree.missing:
-                self._complete_or_give_up()
-            if is_paced:
-                self._left = Counter(rows) - Counter(self.door.by_stream())
-                self._need, self._grant = 0.0, Grant(0.0, 0.0)
-            elif may_not_fit:
-                self._is_rationed = True
-                shares = (
-                    self._divide(rows, self._need, allowed)
-                    if share is None
-                    else self._shares.through_the_door(
-                        rows,
-                        share,
-                        prices=self._costs,
-                        seconds=self._seconds,
-                        budget=self.budget,
-                        loss=self.loss,
-                        door=self.door,
-                    )
-                )
-            else:
-                self.door.open({})
+        shares = self._limit(taken_in, last, given is not None) if count and alone else None
         rationing.begin(shares, (self.option.seed, self._pushes))
+
+    def _limit(self, taken_in: int, last: int, is_given: bool) -> Mapping[StreamSet, float] | None:
+        """The shares of rows that may probe in the push at hand, of which so many rows were
+        ``taken_in``, after one of ``last`` rows; None if all may, or if the clock will tell."""
+        allowed = self._grant.probes
+        is_paced = self._is_clocked and self._is_to_pace(last, allowed)
+        has_share = self._has_door and not is_paced and not is_given
+        share = self._throttle.decide(self._foreseen(taken_in, allowed)) if has_share else None
+        is_short = self._need > allowed
+        if has_share:
+            is_short = share is not None and share < 1
+        if (is_short or is_paced) and self._tree.missing:
+            self._complete_or_give_up()
+        if is_paced:
+            self._left = Counter(self._rows) - Counter(self.door.by_stream())
+            self._need, self._grant = 0.0, Grant(0.0, 0.0)
+            return None
+        if not is_short:
+            self.door.open({})
+            return None
+        self._is_rationed = True
+        if share is None:
+            return self._divide(self._rows, self._need, allowed)
+        return self._shares.through_the_door(
+            self._rows,
+            share,
+            prices=self._costs,
+            seconds=self._seconds,
+            budget=self.budget,
+            loss=self.loss,
+            door=self.door,
+        )
+
+    def _is_to_pace(self, last: int, allowed: float) -> bool:
+        """Whether the push at hand is worked off by the clock: little is known about it."""
+        self._wary = _WARY if self._count > _BURST * last else max(0, self._wary - 1)
+        is_known = self.budget.cost.is_known
+        return not is_known or (self._wary > 0 and self._need > _ROOM * allowed)
+
+    def _foreseen(self, taken_in: int, allowed: float) -> float:
+        """The part of all that there is to do which fits, rows at the door included."""
+        costs = self.budget.cost.costs
+        whole = (self._need + 1.0) * costs.probe + costs.row * self._count
+        return (allowed * costs.probe + costs.row * taken_in) / whole
 
     def _complete_or_give_up(self) -> None:
         """See to what states lack since a restart or a change of plan, before probes are limited.
