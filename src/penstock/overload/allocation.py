@@ -136,8 +136,10 @@ class Allocation:
 
     def __str__(self) -> str:
         """The allocation explained: what is spent where, and what comes of it."""
+        # Where rows have a price too, a budget is work of all kinds, and no number of probes.
+        of_budget = "" if self.admitted else f" of {self.budget:,.1f}"
         lines = [
-            f"{self.allocator}: {self.resources:,.1f} of {self.budget:,.1f} probes/s, "
+            f"{self.allocator}: {self.resources:,.1f}{of_budget} probes/s, "
             f"{_percent(self.resources, self.saturation_resources)} of what the whole load needs",
             f"results: {self.throughput:,.1f}/s, "
             f"{_percent(self.throughput, self.saturation_throughput)} of all",

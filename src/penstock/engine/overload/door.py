@@ -7,7 +7,7 @@ against dropping probes). The shares that an allocation has found hold from the 
 when it is made the rows of its own push are in already.
 
 Rows are drawn at random, all with the same chance, so what comes in stands for what does not
-(:mod:`penstock.engine.overload.loss_estimate`). The row with the newest event time is always taken
+(:mod:`penstock.engine.overload.row_weights`). The row with the newest event time is always taken
 in: time goes on as if all had been.
 
 A door needs that a row less means results less and nothing else. So there is none
@@ -53,6 +53,9 @@ class Door:
         """Of the rows of each stream, the share that is taken in; not there if all are."""
         self.left_out: dict[str, int] = {}
         """Rows of the push at hand that were not taken in, by source."""
+        self.weights: dict[str, float] = {}
+        """The rows of each stream that one which was taken in stands for, in the push at hand; not
+        there if all were."""
         self.all_left_out: Counter[str] = Counter()
         """The same since the start."""
 
@@ -71,7 +74,7 @@ class Door:
 
     def admit(self, batches: Mapping[str, Any], seed: Sequence[int]) -> Mapping[str, Any]:
         """What is taken in of ``batches``."""
-        self.left_out = {}
+        self.left_out, self.weights = {}, {}
         if not self.shares:
             return batches
         taken = dict(batches)
@@ -89,6 +92,7 @@ class Door:
             left_out = rows.num_rows - int(np.count_nonzero(kept))
             if left_out:
                 self.left_out[source] = left_out
+                self.weights[alias] = rows.num_rows / (rows.num_rows - left_out)
         return taken
 
 

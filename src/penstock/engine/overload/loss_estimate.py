@@ -12,9 +12,8 @@ joins lose different keys in different measure is estimated with that blur, as t
 in part.
 
 Rows that were left at the door (:mod:`penstock.engine.overload.door`) are missing in every result
-that would have one of them. So a stream has a share too, of its rows that were taken in over about
-a window, and is one more factor. How much results per row vary is not known there; that their
-standard deviation is their mean is assumed.
+that would have one of them: what a result stands for is known from its rows
+(:mod:`penstock.engine.overload.row_weights`), and is one more factor.
 
 Errors of one push at the root are independent of those of the next, and add up by their squares.
 Those of a fading sum are not, and add up as they are.
@@ -27,13 +26,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from penstock.engine.overload.row_weights import Weight
 from penstock.overload.missed_results import Missed, Stratum, missed_in_strata
 from penstock.plan.stream_set import StreamSet
 
 _ENOUGH = 8
 """Draws that a stratum needs before it counts; smaller ones are put together."""
 _NEARLY_FULL = 1e-3
-_NOTHING: Mapping[StreamSet, tuple[int, int]] = MappingProxyType({})
+_ALONE = Weight()
 _NOBODY: Mapping[StreamSet, int] = MappingProxyType({})
 
 
@@ -78,8 +78,7 @@ class LossEstimate:
         return Missed(self.lost + few.results * scale, error)
 
     def share_there(self, streams: StreamSet) -> float:
-        """Which part of what ``streams`` have together is in their state, or window, about: of each
-        part of it, the share that was made or taken in."""
+        """Which part of what the rows of ``streams`` make together is in their state, about."""
         share = 1.0
         for part, fill in self.fills.items():
             if part <= streams:
@@ -105,13 +104,12 @@ class LossEstimate:
         fades: Mapping[StreamSet, float],
         made: Mapping[StreamSet, int],
         strata: Iterable[tuple[StreamSet, StreamSet, Stratum]],
-        left_out: Mapping[StreamSet, tuple[int, int]] = _NOTHING,
         held: Mapping[StreamSet, int] = _NOBODY,
+        weight: Weight = _ALONE,
     ) -> LossEstimate:
         """``made`` and ``fades`` are by join: what it made in the push, and what is left of the
-        sums after it. ``strata`` come with input and join. ``left_out`` are rows of streams that
-        were taken in, and those that were not; ``fades`` has these streams as well. ``held`` is
-        what states and windows hold after the push: what was there before the first loss."""
+        sums after it. ``strata`` come with input and join. ``held`` is what states hold after the
+        push: what was there before the first loss. ``weight`` is what results stand for."""
         pools = dict(self.pools)
         ripe: list[tuple[StreamSet, Stratum]] = []
         for origin, join, stratum in strata:
@@ -131,24 +129,16 @@ class LossEstimate:
                 fade * before.missed + found.results,
                 fade * before.variance + found.error**2,
             )
-        for stream, (taken, missing) in left_out.items():
-            fade = fades[stream]
-            before = self.fills.get(stream) or _Fill(max(0, held.get(stream, 0) - taken))
-            fill = _Fill(
-                fade * before.made + taken,
-                fade * before.missed + missing,
-                fade * before.variance + missing * (taken + missing) / max(1, taken),
-            )
-            if fill.scale > 1 + _NEARLY_FULL:
-                fills[stream] = fill
         at_root = missed_in_strata(s for where, s in ripe if where == self.root)
-        scale = math.prod(fill.scale for fill in fills.values())
+        full = math.prod(fill.scale for fill in fills.values())
+        scale = full * weight.mean
         results = made.get(self.root, 0)
-        blur = math.hypot(*(fill.relative_error for fill in fills.values())) if fills else 0.0
+        blur = math.hypot(weight.blur, *(fill.relative_error for fill in fills.values()))
+        from_sample = (results * full) ** 2 * weight.variance
         return replace(
             self,
             lost=self.lost + (results + at_root.results) * scale - results,
-            variance=self.variance + (at_root.error * scale) ** 2,
+            variance=self.variance + (at_root.error * scale) ** 2 + from_sample,
             common_error=self.common_error + (results + at_root.results) * scale * blur,
             fills=fills,
             pools=pools,

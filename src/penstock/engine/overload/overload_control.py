@@ -50,6 +50,7 @@ from penstock.engine.overload.loss_estimate import LossEstimate
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_budget import Grant, ProbeBudget
 from penstock.engine.overload.probe_shares import ProbeShares
+from penstock.engine.overload.row_weights import RowWeights, Weight
 from penstock.engine.overload.shortage_book import MOST_EVENTS, ShortageBook
 from penstock.engine.overload.throttle import Throttle
 from penstock.engine.rationing.probe_ranking import Correlated, Newest
@@ -101,6 +102,9 @@ class OverloadControl:
             and bool(self.door.streams)
         )
         self._throttle = Throttle()
+        self._weights = RowWeights()
+        self._weight = Weight()
+        """What the results of the push at hand stand for."""
         self._count = 0
         """Rows of the push at hand, and then of the one before."""
         self._rows: Mapping[str, int] = {}
@@ -180,7 +184,8 @@ class OverloadControl:
     def may_leave(self, oldest: Sequence[int]) -> bool:
         """Whether all results of a push that was looked at may leave as they are: they are fresh,
         as above, and there are no debts to pay."""
-        if self.owes or not self.freshness.allows(oldest, self._now):
+        is_to_weigh = self.door.weights or self._weights.is_thin
+        if self.owes or is_to_weigh or not self.freshness.allows(oldest, self._now):
             return False
         self._note(self.budget.rows_left)
         self.freshness.note(oldest, self._now)
@@ -225,7 +230,7 @@ class OverloadControl:
         self.credit = self._marks = None
         is_calm = self.book.since is None and not self.owes and self._left is None
         if self.option.policy == "shed":
-            is_calm &= not self.loss.fills and not self.door.shares
+            is_calm &= not (self.loss.fills or self.door.shares or self._weights.is_thin)
         if not is_calm and self.option.policy != "exact":
             return
         if self._costs and not self._is_given and self._tree.elders is None:
@@ -293,6 +298,8 @@ class OverloadControl:
         last, self._count, self._rows = self._count, sum(rows.values()), rows
         count = self._count
         self._now = now
+        self._weights.begin(self._tree.leaves, self.door.weights)
+        self._weight = Weight()
         self.book.begin()
         self._left, self._is_rationed, self._noted, self._thinned = None, False, 0.0, []
         self._is_given = given is not None
@@ -345,7 +352,7 @@ class OverloadControl:
             prices=self._costs,
             seconds=self._seconds,
             budget=self.budget,
-            loss=self.loss,
+            share_there=self._share_there,
             door=self.door,
         )
 
@@ -458,8 +465,16 @@ class OverloadControl:
         if self._costs and not self._is_due and count <= 2 * self._looked_at:
             return
         self._is_due, self._looked_at = False, count
-        self._costs = self._counts.prices(self.loss.share_there, rows)
+        self._costs = self._counts.prices(self._share_there, rows)
         self._shares.look(self._costs)
+
+    def _share_there(self, streams: StreamSet) -> float:
+        """Which part of what ``streams`` have together is in their state, or window, about: of each
+        part of it, the share that was made or taken in."""
+        share = self.loss.share_there(streams)
+        for stream in streams if self._weights.is_thin else ():
+            share *= self._weights.share(stream, self._tree.leaves)
+        return share
 
     def _divide(
         self, rows: Mapping[str, int], need: float, allowed: float
@@ -473,13 +488,16 @@ class OverloadControl:
             seconds=self._seconds,
             budget=self.budget,
             results=self._yield,
-            loss=self.loss,
+            share_there=self._share_there,
             in_a_push=self._left is not None,
         )
 
     def after_joins(self, results: Composites) -> Composites:
         """The ``results`` of the push that may leave, with those of debts that it can pay."""
         self._note(self.budget.rows_left)
+        if self.door.weights or self._weights.is_thin:
+            rng = np.random.default_rng((self.option.seed, self._pushes))
+            self._weight = self._weights.weigh(results, rng)
         fresh = self.freshness.on_time(results, self._now)
         stale = len(results) - len(fresh)
         rationing = self._tree.rationing
@@ -555,13 +573,11 @@ class OverloadControl:
         self.book.commit()
         if self.option.policy == "shed":
             assert rationing is not None
-            at_the_door = self._at_the_door()
-            is_short = rationing.tally.strata or self.loss.fills or at_the_door
+            is_short = rationing.tally.strata or self.loss.fills or self._weight.mean > 1
             if is_short or self.book.since is not None:
-                fades = {each: self._fade(each, before) for each in (*made, *at_the_door)}
-                after = self.loss.after(
-                    fades, made, rationing.tally.strata, at_the_door, self._held(fades)
-                )
+                fades = {each: self._fade(each, before) for each in made}
+                strata, held = rationing.tally.strata, self._held(fades)
+                after = self.loss.after(fades, made, strata, held, self._weight)
                 self.loss = self.loss.refilled(after.fills) if self._again else after
                 for join in self._thinned:
                     there = made[join]
@@ -575,17 +591,6 @@ class OverloadControl:
         self._repeats = False
         self._tell()
         self._give_credit()
-
-    def _at_the_door(self) -> dict[StreamSet, tuple[int, int]]:
-        """Rows that were taken in, and those that were not, of streams where some were not."""
-        if not (self.door.left_out or self.door.shares or self.loss.fills):
-            return {}
-        left_out = Counter(self.door.by_stream())
-        return {
-            StreamSet.of(stream): (self._rows.get(stream, 0) - left_out[stream], left_out[stream])
-            for stream in self.door.streams
-            if left_out[stream] or StreamSet.of(stream) in self.loss.fills
-        }
 
     def _parts(self) -> dict[str, float]:
         """The part of the time of a push that each kind of work takes, by what they cost; empty
@@ -603,12 +608,11 @@ class OverloadControl:
         return {name: each / whole for name, each in found.items()} if whole > 0 else {}
 
     def _held(self, parts: Iterable[StreamSet]) -> dict[StreamSet, int]:
-        """Rows of the windows and states of which nothing has been lost so far."""
+        """Rows of the states of which nothing has been lost so far."""
         new = [part for part in parts if part not in self.loss.fills]
         if not new:
             return {}
         held = {state.streams: len(state.rows) for state in self._tree.states}
-        held |= {leaf.streams: len(leaf.rows) for leaf in self._tree.leaves.values()}
         return {part: held[part] for part in new if part in held}
 
     def close(self) -> Mapping[str, int]:
@@ -630,11 +634,15 @@ class OverloadControl:
             self._is_due = True
 
     def _fade(self, join: StreamSet, before: int) -> float:
-        """What is left of a sum about the state of ``join`` after the push."""
+        """What is left of a sum about the state of ``join`` after the push.
+
+        Of combinations of k streams with windows of S that were made at age a, (1 - a/S)^(k-1) are
+        still there, so those in a state are S/(k+1) old on average.
+        """
         span = min(self._tree.leaves[stream].span for stream in join)
         if before == START or span <= 0:
             return 0.9
-        return math.exp(-max(0, self._now - before) / span)
+        return math.exp(-max(0, self._now - before) * (len(join) + 1) / span)
 
     def _tell(self) -> None:
         """Note when the query gets short, and when it has recovered."""
@@ -685,6 +693,7 @@ class OverloadControl:
             "found": self._counts.to_json(),
             "carried": [[sorted(o), each] for o, each in self._carried.items()],
             "left_out": dict(self.door.all_left_out),
+            "weights": self._weights.averages(self._tree.leaves),
         }
 
     @property
@@ -703,6 +712,7 @@ class OverloadControl:
         self._pushes = accounts["pushes"]
         self.budget.load_json(accounts["budget"])
         self.door.all_left_out = Counter(accounts.get("left_out", {}))
+        self._weights.resume(accounts.get("weights", {}))
         self._counts.load_json(accounts["found"])
         if self._tree.rationing is not None:
             carried = {StreamSet(origin): each for origin, each in accounts["carried"]}

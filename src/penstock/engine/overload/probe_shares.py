@@ -15,13 +15,12 @@ estimated, and nobody would see that it has become worth while.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from penstock.engine.overload.door import Door
 from penstock.engine.overload.freshness import Freshness
 from penstock.engine.overload.half_way_counts import HalfWayCounts
-from penstock.engine.overload.loss_estimate import LossEstimate
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_budget import ProbeBudget
 from penstock.engine.tree.join_tree import JoinTree
@@ -44,6 +43,8 @@ probes, and to count what they find, costs about a tenth of the probes."""
 _OVERDRAFT = 1.5
 """A push whose rows are in may do so many times what fits, before some of them do not probe: in the
 long run the door makes that good."""
+
+ShareThere = Callable[[StreamSet], float]
 
 Costs = Mapping[StreamSet, tuple[float, float]]
 """Work and results that a row of each input leads to."""
@@ -103,7 +104,7 @@ class ProbeShares:
         seconds: float,
         budget: ProbeBudget,
         results: float,
-        loss: LossEstimate,
+        share_there: ShareThere,
         in_a_push: bool,
     ) -> Mapping[StreamSet, float]:
         """The share of rows of each input that may probe, of ``need`` probes the ``allowed``.
@@ -117,7 +118,7 @@ class ProbeShares:
             alike = _ALIKE_IN_A_PUSH if in_a_push else _ALIKE
             if self._is_to_allocate(fits, alike, prices, budget):
                 began = time.thread_time()
-                model, freshness = self._model(rows, seconds, loss)
+                model, freshness = self._model(rows, seconds, share_there)
                 # What results take afterwards counts by what is made, not by an average.
                 allowed *= 1.0 + results * budget.later_price
                 self.allocation = found = self._found(model, allowed / seconds, freshness, budget)
@@ -135,14 +136,14 @@ class ProbeShares:
         prices: Costs,
         seconds: float,
         budget: ProbeBudget,
-        loss: LossEstimate,
+        share_there: ShareThere,
         door: Door,
     ) -> Mapping[StreamSet, float]:
         """The same where a share ``fits`` of all that there is to do, with ``door`` left open so
         far that in the long run it does."""
         if self._is_to_allocate(fits, _ALIKE, prices, budget):
             began = time.thread_time()
-            model, freshness = self._model(rows, seconds, loss)
+            model, freshness = self._model(rows, seconds, share_there)
             work = replace(budget.prices, result=budget.prices.result + budget.later_price)
             whole = work_of(model, work)
             alone = lifespan_greedy(
@@ -152,7 +153,7 @@ class ProbeShares:
             is_mixed = mixed.throughput > _CLEARLY * alone.throughput
             self.allocation = mixed if is_mixed else alone
             door.open(dict(self.allocation.admitted))
-            thin = thinned(model, {s: loss.share_there(StreamSet.of(s)) for s in door.streams})
+            thin = thinned(model, {s: share_there(StreamSet.of(s)) for s in door.streams})
             probing = replace(work, row=0.0)
             now = work_of(thin, probing)
             rows_now = work.row * sum(thin.rates.values())
@@ -192,7 +193,7 @@ class ProbeShares:
         return found
 
     def _model(
-        self, rows: Mapping[str, int], seconds: float, loss: LossEstimate
+        self, rows: Mapping[str, int], seconds: float, share_there: ShareThere
     ) -> tuple[PathModel, dict[str, float]]:
         """What there is to do, and the freshness that is asked for in seconds."""
         rates = {stream: rows.get(stream, 0) / seconds for stream in self._tree.leaves}
@@ -206,7 +207,7 @@ class ProbeShares:
             for alias, ticks in self._freshness.asked.items()
             if rates.get(alias)
         }
-        return self._counts.model(rates, loss.share_there, sizes, rows), freshness
+        return self._counts.model(rates, share_there, sizes, rows), freshness
 
     def _found(
         self,
