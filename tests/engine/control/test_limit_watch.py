@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.control.controller import Controller
 from penstock.engine.control.limit_watch import LimitWatch
+from penstock.engine.running.push_clock import PushClock
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
 QUERY = penstock.parse(
@@ -48,18 +48,16 @@ def test_bytes_are_compared_after_every_push(options: dict[str, Any]) -> None:
     assert told[0].numbers["memory"] > limit
 
 
-def test_cpu_is_measured_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    spent = itertools.count()
+def test_cpu_is_measured_by_the_clock() -> None:
     step = [0.0]
 
     def clock() -> float:
-        next(spent)
         step[0] += pace
         return step[0]
 
     pace = 0.001
-    monkeypatch.setattr(Controller, "clock", staticmethod(clock))
     engine = penstock.Engine(QUERY, plan="(A B)", limits=penstock.Limits(cpu=0.1))
+    engine._changes.clock = PushClock(clock, lambda: step[0])
     exceeded = []
     for second in range(9):
         pace = 0.5 if 3 <= second < 5 else 0.001

@@ -95,6 +95,8 @@ class Controlled(Protocol):
 
     query: JoinGraph
     options: Options
+    by_rows: bool
+    """Whether time is the arrival line."""
 
     @property
     def plan(self) -> Plan:
@@ -336,7 +338,7 @@ class Controller:
             if nbytes > most:  # Rows that have passed may be held until somebody sweeps.
                 engine.sweep()
                 nbytes = engine.nbytes
-        watch.note(None if engine.query.by_rows else engine.seconds, spent, nbytes)
+        watch.note(None if engine.by_rows else engine.seconds, spent, nbytes)
         over = watch.over
         if over == self._told:
             return

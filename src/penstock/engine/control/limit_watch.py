@@ -26,6 +26,8 @@ class LimitWatch:
         """CPU seconds per second of event time, lately; None while that is not known."""
         self.memory: int | None = None
         """Bytes held, if they are limited."""
+        self.over: tuple[str, ...] = ()
+        """The limits that are exceeded now."""
         self._at: float | None = None
         self._spent = 0.0
         self._passed = 0.0
@@ -34,19 +36,14 @@ class LimitWatch:
         """A push is done: event time is at ``seconds`` (None on the arrival line), and it took
         ``spent`` CPU seconds; ``nbytes`` are held."""
         self.memory = nbytes
-        if seconds is None or self.limits.cpu is None:
-            return
-        elapsed = 0.0 if self._at is None else max(0.0, seconds - self._at)
-        self._at = seconds
-        kept = math.exp(-elapsed / SPAN)
-        self._spent = self._spent * kept + spent
-        self._passed = self._passed * kept + elapsed
-        self.cpu = self._spent / self._passed if self._passed >= LEAST_SPAN else None
-
-    @property
-    def over(self) -> tuple[str, ...]:
-        """The limits that are exceeded now."""
-        return tuple(name for name, used, limit in self._compared() if used > limit)
+        if seconds is not None and self.limits.cpu is not None:
+            elapsed = 0.0 if self._at is None else max(0.0, seconds - self._at)
+            self._at = seconds
+            kept = math.exp(-elapsed / SPAN)
+            self._spent = self._spent * kept + spent
+            self._passed = self._passed * kept + elapsed
+            self.cpu = self._spent / self._passed if self._passed >= LEAST_SPAN else None
+        self.over = tuple([name for name, used, limit in self._compared() if used > limit])
 
     @property
     def known(self) -> set[str]:

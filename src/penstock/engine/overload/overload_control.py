@@ -251,10 +251,10 @@ class OverloadControl:
 
         ``again`` if its answer has left before: then states may get thinner, but nothing is lost.
         """
-        self.budget.start(seconds)
         self._again = again
         if again:
             self.settle()
+        self.budget.start(seconds, self.credit is not None)
         if self._repeats:
             self.budget.hold()
         return self.door.admit(batches, (self.option.seed, self._pushes))
@@ -618,8 +618,10 @@ class OverloadControl:
     def close(self) -> Mapping[str, int]:
         """The push has been answered: rows of each source that were left at the door."""
         self.budget.close()
+        if not self._has_door:
+            return self.door.left_out
         took, had = self.budget.taken()
-        if self._has_door and took and self._left is None:
+        if took and self._left is None:
             spans = [leaf.span for leaf in self._tree.leaves.values() if leaf.span > 0]
             of_window = self._seconds * self._second / min(spans, default=1)
             self._throttle.learn(took, had, of_window, self._count)

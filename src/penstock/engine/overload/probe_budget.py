@@ -94,6 +94,8 @@ class ProbeBudget:
         self._is_held = False
         """Whether the push at hand is to be repeatable."""
         self._start = self._entered = self._mark = 0.0
+        self._is_marked = False
+        """Whether the push at hand has been measured from its first row on."""
         self._is_charged = False
         """Whether the push at hand is paid for by the account."""
         self._deadline = math.inf
@@ -174,9 +176,13 @@ class ProbeBudget:
             return f"{option.seconds:g} s per push"
         return f"{self._share:g} of a core"
 
-    def start(self, seconds: float | None = None) -> None:
-        """A push comes in, which may take so long, or as long as the option says."""
-        if self.is_timed:
+    def start(self, seconds: float | None = None, has_credit: bool = False) -> None:
+        """A push comes in, which may take so long, or as long as the option says.
+
+        One that ``has_credit`` is measured from where it turns out to need more than that.
+        """
+        self._is_marked = self.is_timed and not has_credit
+        if self._is_marked:
             self._entered = self._mark = self._cost_time()
         self._is_charged = False
         if self._option.seconds is not None:
@@ -206,6 +212,8 @@ class ProbeBudget:
         ``results`` are to be expected per unit of work.
         """
         if self.is_timed:
+            if not self._is_marked:
+                self._entered = self._mark = self._cost_time()
             self._start = self._wall_time()
             if not self._is_held:
                 self._note_interval()

@@ -67,7 +67,7 @@ def push(
     began = Stopwatch.clock()
     changes.before_push(batches)
     HELD.may_undo()
-    cpu = changes.control.clock()
+    changes.clock.start()
     if join.overload is not None:
         batches = join.overload.start(batches, told.seconds, told.again)
         join.has_begun = False
@@ -84,7 +84,7 @@ def push(
         way = made
         made = push_by_steps(join, batches, told.watermark, newest, told.probes)
     join.counters.note_way(way)
-    changes.after_push(join.latest, changes.control.clock() - cpu)
+    changes.after_push(join.latest, changes.clock.stop())
     if join.overload is not None:
         join.counters.count_shed(join.overload.close())
     join.counters.seconds += Stopwatch.clock() - began

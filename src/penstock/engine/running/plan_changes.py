@@ -25,6 +25,7 @@ from penstock.engine.migration.change_of_plan import (
     reroute,
 )
 from penstock.engine.migration.preparation import KeptIndexes, Preparation, prepare
+from penstock.engine.running.push_clock import PushClock
 from penstock.engine.running.running_join import RunningJoin
 from penstock.engine.state.held_signals import uninterrupted
 from penstock.engine.state.working_memory import NO_ROOM
@@ -45,6 +46,8 @@ class PlanChanges:
         self.query = join.query
         self.options = join.options
         self.control = control
+        self.by_rows = join.by_rows
+        self.clock = PushClock()
         self.eddy = eddy
         """What chooses and changes the routes, if the plan is an eddy."""
         self._plan = plan

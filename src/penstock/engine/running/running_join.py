@@ -77,6 +77,8 @@ class RunningJoin:
         self.query = query
         self.options = options
         self.by_rows = query.by_rows
+        self._second = 1 if self.by_rows else 1000 * query.ticks_per_millisecond
+        """Ticks of a second of event time; on the arrival line, one."""
         moving = {s.source for b in query.blocks for s in b.streams if not s.is_static}
         self.lateness = Lateness.of(
             options.lateness,
@@ -185,8 +187,7 @@ class RunningJoin:
         """Event time since the first row, in seconds; on the arrival line, rows."""
         if self.first is None or self.clock.now == START:
             return 0.0
-        unit = 1 if self.by_rows else 1000 * self.query.ticks_per_millisecond
-        return (self.clock.now - self.first) / unit
+        return (self.clock.now - self.first) / self._second
 
     @property
     def passed(self) -> int:
