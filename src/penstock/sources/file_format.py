@@ -11,17 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 from pyarrow import feather, fs
 
 from penstock.errors import InputError, OptionError
+from penstock.query.unreadable import CORRUPT
+from penstock.sources.csv_rows import read_rows, schema_of
 from penstock.sources.json_lines import bulk, read_objects, with_texts
 
 Options = Mapping[str, str]
 """Options of the format, with Spark's names in small letters."""
 
+_LONGEST_TEXT = 80
+"""Characters of a row that are shown."""
 _THREADS_FROM = 32 << 20
 """Bytes of a parquet file from which its columns are decoded by several threads. Below, starting
 and joining them costs more CPU time than the wall time that it saves."""
@@ -145,48 +148,14 @@ def _read_json(
     return read_objects(lines, wanted)
 
 
-def _csv_parts(
-    options: Options, block: int
-) -> tuple[pa_csv.ReadOptions, pa_csv.ParseOptions, bool]:
-    header = options.get("header", "false").lower() == "true"
-    read = pa_csv.ReadOptions(
-        use_threads=False,
-        block_size=block,
-        autogenerate_column_names=not header,
-        encoding=options.get("encoding", "utf8"),
-    )
-    escape = options.get("escape", "")
-    parse = pa_csv.ParseOptions(
-        delimiter=options.get("sep", options.get("delimiter", ",")),
-        quote_char=options.get("quote", '"') or False,
-        escape_char=escape if escape and escape != options.get("quote", '"') else False,
-        newlines_in_values=options.get("multiline", "false").lower() == "true",
-    )
-    return read, parse, header
-
-
 def _csv_schema(file: pa.NativeFile, options: Options) -> pa.Schema:
-    read, parse, _ = _csv_parts(options, _block(file))
-    return pa_csv.read_csv(file, read, parse).schema
+    return schema_of(bytes(file.read()), options)
 
 
 def _read_csv(
     file: pa.NativeFile, columns: Sequence[str], schema: pa.Schema, options: Options
 ) -> pa.Table:
-    read, parse, header = _csv_parts(options, _block(file))
-    if not header:
-        read.autogenerate_column_names = False
-        read.column_names = schema.names
-    convert = pa_csv.ConvertOptions(
-        column_types={name: schema.field(name).type for name in columns},
-        include_columns=list(columns),
-        include_missing_columns=True,
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-        null_values=[options.get("nullvalue", "")],
-        timestamp_parsers=[pa_csv.ISO8601],
-    )
-    return pa_csv.read_csv(file, read, parse, convert)
+    return read_rows(bytes(file.read()), columns, schema, options)
 
 
 def _block(file: pa.NativeFile) -> int:
@@ -194,6 +163,10 @@ def _block(file: pa.NativeFile) -> int:
     return int(min(max(file.size(), 1 << 16), (1 << 31) - 1))
 
 
+MODE = "mode"
+"""The option that says what becomes of rows that cannot be read, as in Spark."""
+MODES = ("PERMISSIVE", "FAILFAST")
+"""Its values: count them, or fail. Rows that vanish (``DROPMALFORMED``) would be in no number."""
 _CSV_OPTIONS = ("header", "sep", "delimiter", "quote", "escape", "nullValue", "encoding")
 FORMATS = {
     each.name: each
@@ -208,10 +181,25 @@ FORMATS = {
         ),
         FileFormat("arrow", _arrow_schema, _read_arrow, b"ARROW1", mapped=True),
         FileFormat("feather", _arrow_schema, _read_arrow, b"ARROW1", mapped=True),
-        FileFormat("json", _json_schema, _read_json),
-        FileFormat("csv", _csv_schema, _read_csv, options=(*_CSV_OPTIONS, "multiLine")),
+        FileFormat("json", _json_schema, _read_json, options=(MODE,)),
+        FileFormat("csv", _csv_schema, _read_csv, options=(*_CSV_OPTIONS, "multiLine", MODE)),
     )
 }
+
+
+def refuse_unreadable(table: pa.Table, options: Options, where: str) -> None:
+    """With ``mode = "FAILFAST"``, an :class:`InputError` if a row could not be read wholly."""
+    if options.get(MODE, "").upper() != "FAILFAST" or CORRUPT not in table.column_names:
+        return
+    texts = table.column(CORRUPT)
+    count = len(texts) - texts.null_count
+    if count:
+        text = texts.drop_null()[0].as_py()
+        shown = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
+        raise InputError(
+            f"{where}: {count:,} of {len(texts):,} rows cannot be read, the first is {shown!r}; "
+            'without mode = "FAILFAST" they are counted as unreadable'
+        )
 
 
 def conformed(table: pa.Table, schema: pa.Schema, columns: Sequence[str], where: str) -> pa.Table:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from penstock.errors import InputError
-from penstock.sources.file_format import FileFormat, conformed, format_of
+from penstock.sources.file_format import FileFormat, conformed, format_of, refuse_unreadable
 from penstock.sources.file_tree import FileTree
 from penstock.sources.folder_columns import folder_types, folder_values, with_folder_values
 from penstock.sources.input_file import InputFile
@@ -190,6 +190,7 @@ class FileSource:
                     f"{_first_line(problem)}; remove it, or set ignoreCorruptFiles to skip it"
                 ) from None
             where = f"{self.name}: {path}"
+            refuse_unreadable(table, self.options, where)
             if "=" in file.name:
                 values = {n: v for n, v in folder_values(file.name).items() if n in columns}
                 table = with_folder_values(table, values, self.schema, where)

@@ -12,7 +12,7 @@ from penstock.errors import OptionError, PenstockError
 from penstock.job.mistake import did_you_mean, listed
 from penstock.query.column_list import read_columns
 from penstock.query.types import plain
-from penstock.sources.file_format import FORMATS, format_of
+from penstock.sources.file_format import FORMATS, MODE, MODES, format_of
 from penstock.sources.file_source import FileSource, infer_schema
 from penstock.sources.file_tree import FileTree
 from penstock.sources.kafka_client import KafkaClient
@@ -134,6 +134,9 @@ def _file_source(given: Given) -> FileSource:
         )
     tree = FileTree(path, given.get("pathGlobFilter"), given.flag("recursiveFileLookup"))
     of_format = {key: given.own[key] for key in given.own if key in map(str.lower, kind.options)}
+    mode = of_format.get(MODE, MODES[0])
+    if mode.upper() not in MODES:
+        raise OptionError(f"{given.name}.mode is one of {listed(MODES)}, not {mode!r}")
     text = given.get("schema")
     try:
         schema = infer_schema(tree, kind.name, of_format) if text is None else read_columns(text)

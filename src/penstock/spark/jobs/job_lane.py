@@ -29,7 +29,7 @@ from pyspark.sql import is_remote
 from penstock.errors import CheckpointError, OptionError, PenstockError
 from penstock.job.job import Job, Source, local_path
 from penstock.query.column_list import read_columns
-from penstock.sources.file_format import FORMATS
+from penstock.sources.file_format import FORMATS, MODE, MODES
 from penstock.sources.kafka_client import native_options
 from penstock.spark.data_source.job_options import job_options
 from penstock.spark.data_source.source_options import OF_KAFKA, OF_RATES
@@ -157,6 +157,9 @@ def _obstacle(job: Job) -> str | None:
             known = {each.lower() for each in (OF_KAFKA if is_kafka else OF_RATES)}
         else:
             known = _OPTIONS | {each.lower() for each in FORMATS[source.format].options}
+        mode = next((v for k, v in source.options.items() if k.lower() == MODE), MODES[0])
+        if mode.upper() not in MODES:
+            return f"{name} has the mode {mode}, which is Spark's"
         ours = (key for key in source.options if not (is_kafka and key.startswith("kafka.")))
         other = next((key for key in ours if key.lower() not in known), None)
         if other is not None:
