@@ -58,7 +58,13 @@ class InputError(PenstockError):
 
 
 class TooManyResults(PenstockError):  # noqa: N818 - the name states what happened
-    """A push would make more combinations than there is memory for; it has changed nothing."""
+    """A push would make more combinations than there is memory for, or more results than
+    ``max_results``; it has changed nothing."""
+
+    def __init__(self, message: str, made: int = 0) -> None:
+        super().__init__(message)
+        self.made = made
+        """Combinations that were foreseen when it was refused; there may be more."""
 
 
 class NotEnoughMemory(TooManyResults, MemoryError):  # noqa: N818 - the same

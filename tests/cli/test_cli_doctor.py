@@ -14,6 +14,7 @@ from rich.console import Console
 from penstock.cli import main as cli
 from penstock.cli.doctor import checks
 from penstock.cli.doctor.checks import Check
+from penstock.engine.state.available_memory import available_memory
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -103,8 +104,8 @@ def test_memory_of_a_container(tmp_path: Path, limit: str, used: str, expected: 
     (tmp_path / "proc" / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable: 4000 kB\n")
     (group / "memory.max").write_text(f"{limit}\n")
     (group / "memory.current").write_text(used)
-    assert checks.available_memory(tmp_path) == expected
-    assert checks.available_memory(tmp_path / "nothing") is None
+    assert available_memory(tmp_path) == expected
+    assert available_memory(tmp_path / "nothing") is None
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from penstock.engine.options import Options
 from penstock.engine.output.output import empty_table
 from penstock.engine.overload.overload import Overload
 from penstock.engine.push.dropped import Dropped
-from penstock.engine.push.frequent_key import frequent_key
+from penstock.engine.push.explosion import explosion
 from penstock.engine.push.given import conforming
 from penstock.engine.push.intake import UnlikeDeclaredError
 from penstock.engine.push.pieces import RESULTS_OF_A_PIECE, Pieces
@@ -80,6 +80,8 @@ class Engine:
     the slowest stream) or ``"max"`` (of the fastest). With ``keep_dropped``, rows that are late or
     have no event time are kept for :meth:`drain_dropped`. ``max_ahead`` is how far the event time
     of a row may be ahead of its arrival, for all sources or by source; others are set aside.
+    ``max_results`` is how many results a push may make, before they are grouped: one that would
+    make more is refused with :class:`penstock.TooManyResults`, and nothing has changed.
 
     ``overload`` is what happens with too little CPU: ``"exact"`` (nothing is skipped), ``"shed"``
     (probes beyond the budget are dropped), ``"defer"`` (they are made up for later), or an
@@ -114,6 +116,7 @@ class Engine:
         watermark_policy: str = "min",
         keep_dropped: bool = False,
         max_ahead: Any = None,
+        max_results: int | None = None,
     ) -> None:
         if not isinstance(query, JoinGraph):
             raise OptionError(f"query must come from penstock.parse, not {type(query).__name__}")
@@ -130,6 +133,7 @@ class Engine:
             idle,
             watermark_policy,
             max_ahead,
+            max_results,
         )
         control = Controller(
             self.options.adapt != "off",
@@ -233,12 +237,13 @@ class Engine:
             self._check_usable()
             return push_within(self._join, self._changes, batches, told, arrived)
         except TooManyResults as problem:
-            raise TooManyResults(f"{problem}; {frequent_key(self.query, batches)}") from None
+            why = explosion(self.query, batches, problem)
+            raise TooManyResults(why, problem.made) from None
         except MemoryError as problem:
-            raise NotEnoughMemory(
-                f"there is not enough memory for this push ({problem or 'a request was refused'}); "
-                f"{frequent_key(self.query, batches)}"
-            ) from None
+            short = NotEnoughMemory(
+                f"there is not enough memory for this push ({problem or 'a request was refused'})"
+            )
+            raise NotEnoughMemory(explosion(self.query, batches, short)) from None
         finally:
             if held:
                 HELD.open()

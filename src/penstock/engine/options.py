@@ -44,6 +44,8 @@ class Options:
     watermark_policy: WatermarkPolicy = "min"
     max_ahead: int | Mapping[str, int] | None = None
     """Milliseconds that a row may be ahead of its arrival, for all sources or by source."""
+    max_results: int | None = None
+    """Results that a push may make; a push that would make more is refused."""
 
     @classmethod
     def of(
@@ -58,6 +60,7 @@ class Options:
         idle: Any = None,
         watermark_policy: Any = "min",
         max_ahead: Any = None,
+        max_results: Any = None,
     ) -> Options:
         """Check every value, and say what exists."""
         _one_of("join", join, get_args(Algorithm))
@@ -68,9 +71,12 @@ class Options:
             limits = Limits.from_json(limits)
         if limits is not None and not isinstance(limits, Limits):
             raise OptionError(f"limits are penstock.Limits, not {type(limits).__name__}")
+        chosen = Overload.of(overload).within(limits)
+        if max_results is not None:
+            _check_max_results(max_results, chosen)
         return cls(
             Feedback.of(feedback),
-            Overload.of(overload).within(limits),
+            chosen,
             delays_of(lateness) if isinstance(lateness, Mapping) else _lateness(lateness),
             join,
             limits,
@@ -81,6 +87,7 @@ class Options:
             delays_of(max_ahead, "max_ahead")
             if isinstance(max_ahead, Mapping)
             else milliseconds("max_ahead", max_ahead),
+            max_results,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -96,7 +103,18 @@ class Options:
             "idle": self.idle,
             "watermark_policy": self.watermark_policy,
             "max_ahead": self.max_ahead,
+            "max_results": self.max_results,
         }
+
+
+def _check_max_results(value: Any, overload: Overload) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise OptionError(f"max_results={value!r} must be a whole number of results, 1 or more")
+    if overload.policy == "defer":
+        raise OptionError(
+            "max_results is about what a push makes, and overload='defer' makes results later than "
+            "in their push; leave one of them out, or use overload='shed'"
+        )
 
 
 def delays_of(delays: Mapping[str, Any], option: str = "lateness") -> dict[str, int]:

@@ -104,6 +104,8 @@ class Job:
     """Milliseconds of event time that a stream may fall behind the others; None: any time."""
     max_ahead: int | Literal["default", "off"] = "default"
     """Milliseconds that the event time of a row may be ahead of its arrival."""
+    max_results: int | None = None
+    """Results that a cell may make of a micro-batch; None: any number."""
     late: Sink | None = None
     """The sink of late rows, if there is one."""
     rejected: Sink | None = None

@@ -85,6 +85,7 @@ def job_of(
         limits=_limits(top.table("limits")),
         idle=top.duration("idle"),
         max_ahead=_max_ahead(top),
+        max_results=_max_results(top),
         late=_side_sink(top, "late", folder),
         rejected=_side_sink(top, "rejected", folder),
         alerts=_alerts(top.table("alerts")),
@@ -108,6 +109,13 @@ def _max_ahead(top: Table) -> int | Literal["default", "off"]:
     if text is None:
         return "default"
     return "off" if text.strip().lower() == "off" else top.milliseconds("max_ahead", text)
+
+
+def _max_results(top: Table) -> int | None:
+    value = top.take("max_results")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise top.wrong("max_results", value, "a whole number of results, 1 or more")
+    return value
 
 
 def _query(top: Table, folder: Path) -> str:

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.state.working_memory import LEAST, WORKING, memory_of_machine
+from penstock.engine.state.available_memory import memory_of_machine
+from penstock.engine.state.working_memory import LEAST, WORKING
 from penstock.errors import TooManyResults
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("name", pa.string())])

@@ -20,7 +20,7 @@ from penstock.errors import CheckpointError, OptionError
 from penstock.job import read_job
 from penstock.job.job import LANES
 from penstock.spark.jobs.job_lane import choose_lane
-from penstock.telemetry import Batch, Start, Warned
+from penstock.telemetry import Batch, Failure, Start, Warned
 
 PARQUET = dict.fromkeys("ABC", "parquet")
 
@@ -262,6 +262,58 @@ def test_texts_that_cannot_be_read_are_handed_out(
     rejected = spark.read.parquet(str(tmp_path / "rejected")).where("reason = 'unreadable'")
     found = sorted((row.source, row.value) for row in rejected.collect())
     assert found == [("A", LINES["A"][1]), ("B", LINES["B"][1]), ("C", "7")]
+
+
+CSV = {
+    "A": ["1,2026-01-01T12:00:10Z,k", "no row", "2,,k"],
+    "B": ["one,2026-01-01T12:00:11Z,k", "3,then,k"],
+    "C": ["4,2026-01-01T12:00:12Z,k", '5,"', "6,2026-01-01T12:00:12Z,l,more"],
+}
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("lane", LANES)
+def test_lines_of_csv_that_cannot_be_read_are_counted(
+    lane: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    case = JobCase(tmp_path, spark)
+    top = f'lane = "{lane}"\ntrigger = "available-now"\ncells = 1'
+    case.write(dict.fromkeys("ABC", "csv"), top)
+    case.file.write_text(case.file.read_text() + SIDES)
+    for name, lines in CSV.items():
+        (tmp_path / name / "0.csv").write_text("\n".join(["id,ts,x", *lines]))
+    dropped: Counter[tuple[str, str]] = Counter()
+    for event in case.run():
+        if isinstance(event, Batch):
+            for source, reasons in event.dropped.items():
+                dropped.update({(source, reason): count for reason, count in reasons.items()})
+    assert {k: v for k, v in dropped.items() if v} == {
+        ("A", "unreadable"): 1,
+        ("A", "no event time"): 1,
+        ("B", "unreadable"): 1,
+        ("C", "unreadable"): 1,
+    }
+    assert case.results() == {(1, None, 4, "k"): 1}
+    rejected = spark.read.parquet(str(tmp_path / "rejected")).where("reason = 'unreadable'")
+    found = sorted((row.source, row.value) for row in rejected.collect())
+    assert found == [("A", CSV["A"][1]), ("B", CSV["B"][1]), ("C", CSV["C"][1])]
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("lane", LANES)
+def test_a_job_with_too_many_results_fails_in_one_line_and_goes_on(
+    lane: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    case = JobCase(tmp_path, spark)
+    for number, name in enumerate(PARQUET):
+        case.deliver(name, "parquet", 1 + number)
+    top = f'lane = "{lane}"\ntrigger = "available-now"\ncells = 1\nmax_results = '
+    (failure,) = [e for e in case.write(PARQUET, f"{top}10").run() if isinstance(e, Failure)]
+    assert "a push would make more than max_results = 10 results" in failure.reason
+    assert "in the join A.x = B.x" in failure.reason
+    assert sum(case.results().values()) == 0
+    case.write(PARQUET, f"{top}1_000_000").run()
+    assert case.results() == case.expected()
 
 
 @pytest.mark.xdist_group("spark")

@@ -22,6 +22,7 @@ from rich.console import Console
 
 import penstock
 from penstock.cli.run.spark_start import SPARK_PACKAGES, is_installed, started_spark
+from penstock.engine.state.available_memory import available_memory
 from penstock.errors import PenstockError
 
 PACKAGES = (*SPARK_PACKAGES, ("pyarrow", "pyarrow"))
@@ -83,21 +84,6 @@ def java_check() -> Check:
     except OSError as error:
         return Check("Java", "problem", f"cannot be made ready: {error}", "see the cache folder")
     return Check("Java", "ok", f"{java.version}, from {java.origin}: {java.home}")
-
-
-def available_memory(root: Path = Path("/")) -> int | None:
-    """Bytes that new processes may take: the machine's, or less in a container."""
-    found: list[int] = []
-    try:
-        lines = (root / "proc/meminfo").read_text().splitlines()
-        found += [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
-        folder = root / "sys/fs/cgroup"
-        limit = (folder / "memory.max").read_text().strip()
-        if limit != "max":
-            found.append(int(limit) - int((folder / "memory.current").read_text()))
-    except (OSError, ValueError):
-        pass
-    return min(found) if found else None
 
 
 def memory_check(available: int | None) -> Check:

@@ -365,6 +365,8 @@ class CompiledPush:
     def _make_room(self, lacking: int) -> None:
         count: int = self._progress.item(guarding.LACKING)
         WORKING.ask(count, self._width + 2)
+        if lacking == guarding.RESULTS_LACK:
+            WORKING.ask_results(count)
         if lacking == guarding.WORK_LACKS:
             WORKSPACE.make_room(count)
         elif lacking == guarding.RESULTS_LACK:
@@ -439,6 +441,13 @@ class CompiledPush:
             each.note_added(came[number])
         laps = self._laps.tolist()
         stopwatch.add(self._names, laps, seconds / (sum(laps) or 1))
+
+    @property
+    def made(self) -> int:
+        """Results of the push."""
+        if self._tree.top is None:
+            return len(self._news() or ())
+        return self._progress.item(guarding.RESULTS)
 
     def answered(self) -> int:
         """The number of results if the answer has been filled with them, else 0."""

@@ -189,9 +189,15 @@ class JoinStep:
                 continue
             made += len(found[-1])
             WORKING.ask(made, len(left.ids) + 3)
+            if self._makes_results(left.ids):
+                WORKING.ask_results(made)
             start = stop
         found = [part for part in found if len(part)]
         return concatenate(found) if found else self._nothing(left)
+
+    def _makes_results(self, ids: Mapping[str, Int64s]) -> bool:
+        """Whether combinations of the streams of ``ids`` are complete with this step."""
+        return len(ids) + len(self.target.streams) == len(self._leaves)
 
     def _hash_slice(
         self, left: Composites, index: HashIndex, bound: int, gap: Gap | None, among: Among | None
@@ -343,6 +349,8 @@ class JoinStep:
                     found.append(self._finish(left, *out[:, :count].copy()))
                     made += len(found[-1])
                     WORKING.ask(IN_PARTS_AND_WHOLE * made, width)
+                    if self._makes_results(left.ids):
+                        WORKING.ask_results(made)
         found = [part for part in found if len(part)]
         return concatenate(found) if found else self._nothing(left)
 

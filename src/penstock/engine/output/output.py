@@ -23,6 +23,7 @@ from penstock.engine.output.held_results import HeldResults
 from penstock.engine.output.projection import Projection
 from penstock.engine.state.clock import Clock
 from penstock.engine.state.composites import Composites, SavedRows
+from penstock.engine.state.working_memory import WORKING
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.kernels import ring
 from penstock.query.join_graph import JoinGraph
@@ -135,6 +136,7 @@ class _Table:
     def __call__(self, results: Composites, instants: Int64s) -> pa.Table:
         if len(results) == 0:
             return self._empty
+        WORKING.ask_bytes(len(results), int(len(results) * self._project.bytes_of_row))
         rows = (results.births, results.deaths)
         by = next((row for row, each in enumerate(rows) if each is instants), -1)
         if self.plainly and results.table is not None and by >= 0:

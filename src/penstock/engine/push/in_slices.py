@@ -37,7 +37,9 @@ def push_in_slices(
             tree.begin_slice(int(first), int(last), sum(map(len, filled)), watermark)
         if control is not None:
             control.begin_slice(arrivals)
-        return tree.push(arrivals)
+        results = tree.push(arrivals)
+        WORKING.note_results(len(results))
+        return results
     parts, made = [], 0
     for first, after in itertools.pairwise(cuts):
         part = {alias: each.between(first, after) for alias, each in arrivals.items()}
@@ -47,6 +49,7 @@ def push_in_slices(
             control.begin_slice(part)
         parts.append(tree.push(part))
         made += len(parts[-1])
+        WORKING.note_results(len(parts[-1]))
         WORKING.ask(made, len(tree.leaves) + 2)
         HELD.give()
         if control is not None:

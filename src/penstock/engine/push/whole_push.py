@@ -33,6 +33,7 @@ from penstock.engine.state.clock import START, Clock
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow
+from penstock.engine.state.working_memory import WORKING
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.kernels import arrow_struct
 from penstock.kernels.arrow_struct import (
@@ -471,6 +472,8 @@ class WholePush:
         block.arrivals.asks_age = asks_age
         tree.run_whole(first, block.arrivals, self.rows)
         self._put_chunks(0)
+        if WORKING.max_results is not None:
+            WORKING.note_results(first.made)
         if are_fresh is not None and are_fresh(first.oldest() if asks_age else ()):
             control = None
         own = None
@@ -497,7 +500,9 @@ class WholePush:
         if not self._comes_first(compiled):
             tree.run_whole(compiled, arrivals, self.rows)
             self._put_chunks(number)
-            return tree.found(compiled, output.keeps)
+            results = tree.found(compiled, output.keeps)
+            WORKING.note_results(len(results))
+            return results
         heads = {
             reader.alias: reader.leaf.rows.head
             for slot, _, _ in self._coming
@@ -511,7 +516,9 @@ class WholePush:
             for alias, head in heads.items()
             if tree.leaves[alias].rows.head > head
         }
-        return tree.run_compiled(compiled, news, output.keeps)
+        results = tree.run_compiled(compiled, news, output.keeps)
+        WORKING.note_results(len(results))
+        return results
 
     def _put_chunks(self, number: int) -> None:
         """Keep what lies in no ring, of the rows that block ``number`` has just taken in."""

@@ -71,18 +71,12 @@ def push(
     if join.overload is not None:
         batches = join.overload.start(batches, told.seconds, told.again)
         join.has_begun = False
-    whole = join.whole
-    made: pa.Table | str = join.never_whole
-    newest = told.newest or _NOTHING_SEEN
-    if whole is not None:
-        try:
-            made = push_compiled(join, whole, batches, told.watermark, newest, told.probes)
-        finally:
-            whole.forget()
-    way = COMPILED
-    if isinstance(made, str):
-        way = made
-        made = push_by_steps(join, batches, told.watermark, newest, told.probes)
+    # What a host has had before is no news: rows of several pushes may come again as one.
+    WORKING.max_results = None if told.again else join.options.max_results
+    try:
+        made, way = _either_way(join, batches, told)
+    finally:
+        WORKING.max_results = None
     join.counters.note_way(way)
     changes.after_push(join.latest, changes.clock.stop())
     if join.overload is not None:
@@ -90,3 +84,17 @@ def push(
     join.counters.seconds += Stopwatch.clock() - began
     join.is_broken = False
     return made
+
+
+def _either_way(join: RunningJoin, batches: Mapping[str, Any], told: Told) -> tuple[pa.Table, str]:
+    """The answer, and the way that it was made; if step by step, the reason for that."""
+    newest = told.newest or _NOTHING_SEEN
+    made: pa.Table | str = join.never_whole
+    if join.whole is not None:
+        try:
+            made = push_compiled(join, join.whole, batches, told.watermark, newest, told.probes)
+        finally:
+            join.whole.forget()
+    if not isinstance(made, str):
+        return made, COMPILED
+    return push_by_steps(join, batches, told.watermark, newest, told.probes), made

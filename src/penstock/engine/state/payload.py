@@ -113,6 +113,13 @@ class Payload:
         """Bytes in Arrow chunks; rings count with their rows."""
         return sum(chunks.nbytes for chunks in self.chunked)
 
+    def bytes_of_value(self, name: str) -> float:
+        """Bytes of a value of column ``name`` beside its place, on average."""
+        column = self.columns[name]
+        if isinstance(column, RingColumn):
+            return 0.0
+        return column.chunks.nbytes / max(1, sum(map(len, column.chunks.chunks)))
+
     def append(self, start: int, values: dict[str, pa.Array]) -> None:
         """Add the rows from ``start`` on."""
         for name, column in self.columns.items():

@@ -86,7 +86,12 @@ class Cell:
         Its plan is that of ``settings``; with ``keep_plan`` it stays as it was.
         """
         plan = None if keep_plan else settings.plan
-        options = {**settings.options, "keep_dropped": True, "lateness": settings.lateness}
+        options = {
+            "max_results": None,  # Who leaves it out now wants none.
+            **settings.options,
+            "keep_dropped": True,
+            "lateness": settings.lateness,
+        }
         return cls(settings, Engine.restore(settings.query, blob, plan, **options))
 
     def checkpoint(self) -> bytes:

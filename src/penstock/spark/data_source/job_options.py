@@ -36,6 +36,8 @@ def job_options(job: Job) -> dict[str, str]:
         options["maxAhead"] = "off" if job.max_ahead == "off" else f"{job.max_ahead} MILLISECONDS"
     if job.idle is not None:
         options["idle"] = f"{job.idle} MILLISECONDS"
+    if job.max_results is not None:
+        options["maxResults"] = str(job.max_results)
     for name in ("adapt", "feedback", "overload"):
         if (value := getattr(job, name)) is not None:
             options[name] = value

@@ -47,6 +47,7 @@ _QUERY = (
     "overload",
     "adapt",
     "idle",
+    "maxResults",
     "watermarkPolicy",
     "orders",
     "trigger",
@@ -118,6 +119,11 @@ def _placed(
     }
     if "limits" in given:
         engine_options["limits"] = Limits.from_json(_json(given, "limits"))
+    if "maxresults" in given:
+        most = given["maxresults"].strip()
+        if not most.isdecimal():
+            raise OptionError(f"maxResults is a whole number of results, 1 or more, not {most!r}")
+        engine_options["max_results"] = int(most)
     plan = given.get("plan", "auto")
     engine = Engine(query, plan=plan, **engine_options)
     if engine.options.overload.policy == "defer":

@@ -225,6 +225,8 @@ def engine_options(job: Job) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if job.idle is not None:
         options["idle"] = job.idle
+    if job.max_results is not None:
+        options["max_results"] = job.max_results
     if job.adapt is not None:
         options["adapt"] = job.adapt
     if job.feedback is not None:

@@ -1,4 +1,5 @@
-"""The key that most rows of a push have in common: what a person wants to know of an explosion."""
+"""What a person wants to know of a push that would make too much: how many results a row makes, and
+the key that most rows have in common."""
 
 from __future__ import annotations
 
@@ -8,18 +9,37 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.errors import TooManyResults
 from penstock.query.expression import Column
 from penstock.query.join_graph import EquiPredicate, JoinGraph
 
-ADVICE = (
-    "push fewer rows at once, make windows shorter, add a predicate, or raise the limit on memory"
-)
+_ADVICE = "push fewer rows at once, make windows shorter, add a predicate, or raise {limit}"
 _LONGEST = 60
 """Characters of a value that are shown."""
 
 
-def frequent_key(query: JoinGraph, batches: Mapping[str, Any]) -> str:
-    """Which join and which key of it most rows of ``batches`` have, and what can be done."""
+def explosion(query: JoinGraph, batches: Mapping[str, Any], problem: TooManyResults) -> str:
+    """The ``problem`` with ``batches``, how many combinations were foreseen of a row, the key
+    behind it, and what can be done."""
+    told = [str(problem)]
+    rows = sum(_rows(batches.get(name)) for name in query.sources)
+    if problem.made and rows:
+        each = problem.made / rows
+        told.append(
+            f"its {rows:,} rows make {problem.made:,} or more, {each:,.{0 if each >= 10 else 1}f} "
+            "of each row"
+        )
+    told.append(_frequent_key(query, batches))
+    limit = "max_results" if "max_results" in told[0] else "the limit on memory"
+    return "; ".join([*told, _ADVICE.format(limit=limit)])
+
+
+def _rows(batch: Any) -> int:
+    return 0 if batch is None else len(batch)
+
+
+def _frequent_key(query: JoinGraph, batches: Mapping[str, Any]) -> str:
+    """Which join and which key of it most rows of ``batches`` have."""
     best: tuple[int, str] | None = None
     for block in query.blocks:
         sources = {stream.alias: stream.source for stream in block.streams}
@@ -40,8 +60,8 @@ def frequent_key(query: JoinGraph, batches: Mapping[str, Any]) -> str:
                         ),
                     )
     if best is None:
-        return f"no equality joins these streams, so that each row meets every other; {ADVICE}"
-    return f"{best[1]}; {ADVICE}"
+        return "no equality joins these streams, so that each row meets every other"
+    return best[1]
 
 
 def _most_frequent(batch: Any, column: str) -> tuple[int, int, str] | None:
