@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.spark.private_spark import hadoop_settings, java_array, java_of
-from penstock.spark.start.local_files import settings_with, write_jar
+from penstock.spark.start import local_files
+from penstock.spark.start.local_files import settings_with, use_for_sinks, write_jar
 
 MANAGER = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
@@ -35,8 +36,8 @@ def test_settings_come_to_those_of_the_user(
 
 
 @pytest.fixture(scope="module")
-def manager(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Spark's own manager of checkpoint files, with the file system in question."""
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """The folder of the jar, and Hadoop's settings with its classes in use for checkpoints."""
     folder = tmp_path_factory.mktemp("files")
     write_jar(spark, folder / "made.jar")
     java = java_of(spark)
@@ -48,13 +49,21 @@ def manager(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> An
     settings.setClassLoader(loader)
     name, value = settings_with(folder / "made.jar", {}).popitem()
     settings.set(name.removeprefix("spark.hadoop."), value)
+    return folder, settings
+
+
+@pytest.fixture(scope="module")
+def manager(spark: SparkSession, made: tuple[Path, Any]) -> Any:
+    """Spark's own manager of checkpoint files, with the file system in question."""
+    folder, settings = made
+    java = java_of(spark)
     path = java.org.apache.hadoop.fs.Path
     kind = java.java.lang.Class.forName(MANAGER)
     (maker,) = kind.getConstructors()
-    made = maker.newInstance(java_array(spark, java.Object, path(folder.as_uri()), settings))
+    files = maker.newInstance(java_array(spark, java.Object, path(folder.as_uri()), settings))
 
     def write(file: Path, text: str, replaces: bool) -> None:
-        stream = made.createAtomic(path(file.as_uri()), replaces)
+        stream = files.createAtomic(path(file.as_uri()), replaces)
         stream.write(bytearray(text.encode()))
         stream.close()
 
@@ -85,3 +94,34 @@ def test_checksums_are_written_and_permissions_are_those_of_hadoop(
     manager(tmp_path / "link", "beside", True)
     assert file.read_text() == "text"
     assert (tmp_path / "link").read_text() == "beside"
+
+
+def test_sinks_write_by_the_same_way_and_go_by_hadoops_permissions(
+    spark: SparkSession, made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, settings = made
+    monkeypatch.setattr(local_files, "hadoop_settings", lambda _: settings)
+    java = java_of(spark)
+    of_session = hadoop_settings(spark)
+    use_for_sinks(spark)
+    files = java.org.apache.hadoop.fs.FileSystem.newInstance(settings)
+    assert files.getRaw().getClass().getName().startswith("penstock.LocalFiles")
+    path = java.org.apache.hadoop.fs.Path
+    stream = files.create(path((tmp_path / "deep" / "part").as_uri()))
+    stream.write(bytearray(b"text"))
+    stream.close()
+    assert (tmp_path / "deep" / "part").read_text() == "text"
+    assert (tmp_path / "deep" / "part").stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "deep").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "deep" / ".part.crc").is_file()
+    chosen = settings.get("fs.file.impl")
+    settings.set("fs.file.impl", "somebody.Else")
+    use_for_sinks(spark)
+    assert settings.get("fs.file.impl") == "somebody.Else"
+    settings.set("fs.file.impl", chosen)
+    # Sessions whose checkpoints go another way, as that of the tests without a jar, are left alone.
+    monkeypatch.undo()
+    before = of_session.get("fs.file.impl")
+    if of_session.get("fs.AbstractFileSystem.file.impl") != "penstock.LocalFiles":
+        use_for_sinks(spark)
+        assert of_session.get("fs.file.impl") == before

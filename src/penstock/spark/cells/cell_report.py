@@ -10,10 +10,10 @@ written to any file, and a query that nobody listens to pays one row per cell an
 >>> from penstock.spark.cells.cell_report import cell_reports
 >>> reports = cell_reports(query.lastProgress.observedMetrics)    # doctest: +SKIP
 
-Beside the reports the metric has their sums as plain numbers, for whoever reads the progress as it
-is: ``results``, ``state_bytes``, ``stored_bytes``, ``engine_ms``, the pushes that were ``compiled``
-and those that went the ``reference`` way, and for each source ``rows.A`` and ``late.A``, the rows
-that reached the cells and those of them that came too late.
+Beside the reports the metric of :func:`penstock.spark.join` has their sums as plain numbers, for
+whoever reads the progress as it is: ``results``, ``state_bytes``, ``stored_bytes``, ``engine_ms``,
+the pushes that were ``compiled`` and those that went the ``reference`` way, and for each source
+``rows.A`` and ``late.A``, the rows that reached the cells and those of them that came too late.
 """
 
 from __future__ import annotations

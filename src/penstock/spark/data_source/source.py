@@ -10,7 +10,6 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from penstock.errors import OptionError
-from penstock.query.join_graph import JoinGraph
 from penstock.spark.cells.cell_report import OBSERVED
 from penstock.spark.data_source.options import lane_of
 from penstock.spark.data_source.plain_errors import plain_errors
@@ -54,17 +53,15 @@ class PenstockSource(DataSource):
             return StreamReader(self._lane, self._answer[0])
 
 
-def answers(spark: SparkSession, query: JoinGraph, options: Mapping[str, str]) -> DataFrame:
+def answers(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """The answer as a stream whose cells report to whoever listens to the session.
 
     ``options`` are those of the format, with ``reports`` on.
     """
     register(spark)
-    streams = [s for block in query.blocks for s in block.streams if not s.is_static]
-    moving = list(dict.fromkeys(s.source for s in streams))
     wrapped = spark.readStream.format(FORMAT).options(**options).load()
     report = wrapped.columns[-1]
-    found = observed(wrapped, report, f"{OBSERVED} data source", moving)
+    found = observed(wrapped, report, f"{OBSERVED} data source")
     return found if "dropped" not in options else opened(found, options["dropped"])
 
 

@@ -71,7 +71,7 @@ class PreparedJob:
         if self.is_source:
             warn_of_renaming(job.checkpoint, self.spark.conf.get)
             with blamed_on(str(job.file or job.name)):
-                return answers(self.spark, self.query, self.options)
+                return answers(self.spark, self.options)
         lateness = {n: s.watermark for n, s in job.sources.items() if s.watermark is not None}
         with blamed_on(str(job.file or job.name)):
             return join(

@@ -122,15 +122,18 @@ def report_column(schema: pa.Schema) -> str:
     return name
 
 
-def observed(wrapped: DataFrame, column: str, name: str, sources: Sequence[str]) -> DataFrame:
+def observed(
+    wrapped: DataFrame, column: str, name: str, sources: Sequence[str] | None = None
+) -> DataFrame:
     """The answers among rows that have an answer or a report in ``column``; reports become an
-    observed metric called ``name``."""
+    observed metric called ``name``, with their sums if ``sources`` are given.
+
+    Spark works on each sum for every row of the answer: with four thousand rows in a batch, 18 sums
+    took 14 % of the task.
+    """
     report = sql.col(column)
-    seen = wrapped.observe(
-        name,
-        sql.collect_list(report).alias(COLUMN),
-        *numbers(report, sources),
-    )
+    sums = [] if sources is None else numbers(report, sources)
+    seen = wrapped.observe(name, sql.collect_list(report).alias(COLUMN), *sums)
     return seen.where(report.isNull()).drop(column)
 
 

@@ -33,7 +33,7 @@ from penstock.spark.start.java import Java, cache_folder, find_java
 from penstock.spark.start.local_files import jar_beside, settings_with
 
 _SECONDS = 600
-_FORMAT = 2
+_FORMAT = 3
 """Of what is made together with an archive."""
 _OPTIONS = (
     "-Xshare:auto -XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0 "

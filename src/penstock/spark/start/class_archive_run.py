@@ -1,9 +1,10 @@
 """The query whose classes are kept.
 
 ``python -m penstock.spark.start.class_archive_run FOLDER ARCHIVE [BASE]``: a small streaming join,
-from files to files, in a Spark of its own. Java writes ARCHIVE at its end, which is waited for. The
-classes of :mod:`penstock.spark.start.local_files` are compiled on the way, into a jar beside it.
-BASE is the archive that it stands on, if Java has none of its own.
+from files to files, in a Spark of its own, once as a data source and once over Spark's. Java writes
+ARCHIVE at its end, which is waited for. The classes of :mod:`penstock.spark.start.local_files` are
+compiled on the way, into a jar beside it. BASE is the archive that it stands on, if Java has none
+of its own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import penstock
+from penstock.spark.data_source.source import answers
 from penstock.spark.join import join
 from penstock.spark.private_spark import JAVA_ERROR, end_java
 from penstock.spark.session import session
@@ -44,13 +46,17 @@ def run(folder: Path, archive: Path, base: Path | None = None) -> None:
         source = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
         frames[name] = source.parquet(str(folder / name))
     query = penstock.parse(_QUERY, schemas=dict.fromkeys("ABC", rows.schema))
-    results = join(query, frames, lateness=0)
-    started = (
-        results.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(str(folder / "results"), format="parquet")
-    )
-    started.awaitTermination()
+    options = {"query": _QUERY, "watermark": "0 SECONDS", "maxFilesPerTrigger": "1"}
+    options |= {f"{name}.path": str(folder / name) for name in "ABC"}
+    options |= {"checkpointLocation": str(folder / "source"), "reports": "true"}
+    lanes = {"source": answers(spark, options), "dataframes": join(query, frames, lateness=0)}
+    for lane, results in lanes.items():
+        started = (
+            results.writeStream.option("checkpointLocation", str(folder / lane))
+            .trigger(availableNow=True)
+            .start(str(folder / f"{lane}-results"), format="parquet")
+        )
+        started.awaitTermination()
     with suppress(JAVA_ERROR):  # Then Hadoop's own classes remain.
         write_jar(spark, jar_beside(archive))
     end_java(spark, _SECONDS)

@@ -1,16 +1,21 @@
-"""Files of a checkpoint on one machine, without processes that are started for each.
+"""Files on one machine, without processes that are started for each.
 
 Spark writes a file of a checkpoint under another name and renames it. Hadoop, through which it does
 so, starts ``chmod`` for the permissions of each such file and of its checksum, and ``readlink``
 several times to rename it, since Java could do neither when that was written, and the library that
 Hadoop has for it is not part of Spark. A micro-batch writes seven such files: some eighty
-processes, at several milliseconds of CPU time each.
+processes, at several milliseconds of CPU time each. A file of results takes two more ``chmod``,
+while its task waits for them.
 
 So Hadoop is given a file system that asks Java instead, and is its own in all other respects:
 checksums, what may be replaced, who may read. It is a few lines of Java, compiled by Janino, which
 is a part of Spark (it compiles every query), into a jar beside the archive of Java's classes, when
 that one is made (:mod:`penstock.spark.start.class_archive`). Spark loads it as it loads the jars of
 its users. Where it was not made, Hadoop's own remains.
+
+Hadoop has two interfaces to files. Checkpoints go by the newer one, whose file system is named when
+Spark starts. Sinks go by the older one, which Spark asks for before it knows the jars of its users;
+so that one is replaced when the session is there (:func:`use_for_sinks`).
 """
 
 from __future__ import annotations
@@ -26,8 +31,11 @@ from penstock.spark.private_spark import hadoop_settings, java_of
 from penstock.spark.start.given_settings import told_by_arguments
 
 JARS = "spark.jars"
-_IMPLEMENTATION = "spark.hadoop.fs.AbstractFileSystem.file.impl"
+_HADOOP = "spark.hadoop."
+_IMPLEMENTATION = f"{_HADOOP}fs.AbstractFileSystem.file.impl"
 _NAME = "penstock.LocalFiles"
+_OF_SINKS = "fs.file.impl"
+_NAME_FOR_SINKS = f"{_NAME}$ForSinks"
 _SOURCE = """
 package penstock;
 
@@ -41,6 +49,7 @@ import org.apache.hadoop.fs.ChecksumFs;
 import org.apache.hadoop.fs.DelegateToFileSystem;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FsConstants;
+import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
@@ -61,6 +70,12 @@ public class LocalFiles extends ChecksumFs {
 
         public boolean isValidName(String name) {
             return true;
+        }
+    }
+
+    public static class ForSinks extends LocalFileSystem {
+        public ForSinks() {
+            super(new ByJava());
         }
     }
 
@@ -113,3 +128,14 @@ def settings_with(jar: Path, given: Mapping[str, str]) -> dict[str, str]:
         return {}  # Then ours would not be among them.
     jars = ",".join(filter(None, [given.get(JARS, ""), str(jar)]))
     return {JARS: jars, _IMPLEMENTATION: _NAME}
+
+
+def use_for_sinks(spark: SparkSession) -> None:
+    """Let sinks write by Java alone, if checkpoints do and nobody has said otherwise."""
+    settings = hadoop_settings(spark)
+    if settings.get(_IMPLEMENTATION.removeprefix(_HADOOP)) != _NAME or settings.get(_OF_SINKS):
+        return
+    before = java_of(spark).org.apache.hadoop.fs.FileSystem.get(settings)
+    settings.set(_OF_SINKS, _NAME_FOR_SINKS)
+    if before.getScheme() == "file":
+        before.close()  # Hadoop keeps those that are open, and makes no others.

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from penstock.spark.start.class_archive import archive_options, local_files
 from penstock.spark.start.hadoop_defaults import forget_needless_defaults
 from penstock.spark.start.java import Java
+from penstock.spark.start.local_files import use_for_sinks
 from penstock.spark.start.worker_python import worker_python
 
 
@@ -127,9 +128,10 @@ TRICKS = (
     ),
     Trick(
         "local-files",
-        "no processes are started for files of a checkpoint",
+        "no processes are started for files of checkpoints and results",
         "1.35 (1.28–1.55) of CPU seconds, 1.2 with the start",
         found=local_files,
+        after=use_for_sinks,
     ),
     Trick(
         "python",

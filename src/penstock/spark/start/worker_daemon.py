@@ -37,6 +37,8 @@ def preload() -> None:
     import pandas  # type: ignore[import-untyped]  # noqa: F401
     import pyarrow as pa
 
+    import penstock.planning.adaptation
+    import penstock.spark.data_source.stream_reader  # noqa: F401
     from penstock.engine.engine import Engine
     from penstock.query.parse import parse
     from penstock.spark.private_spark import load_worker
