@@ -24,7 +24,7 @@ from test_exactness import fail_sometimes, migrate, restart, wander
 import penstock
 from penstock.engine.feedback import feedback_policy
 from penstock.engine.feedback.feedback import Feedback
-from penstock.engine.overload import overload_control
+from penstock.engine.overload import debts, row_costs
 from penstock.engine.overload.overload import Overload
 from penstock.engine.rationing.rationing import Rationing
 from penstock.engine.state import arrival, earlier_heads
@@ -144,8 +144,8 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(feedback_policy, name, 3)
     for name, value in (("_MOST_PATIENCE", 1), ("MARGIN", 0.0)):
         monkeypatch.setattr(feedback_policy, name, value)
-    monkeypatch.setattr(overload_control, "_FIRST_LOOK", 4)
-    monkeypatch.setattr(overload_control, "_AT_ONCE", 3)
+    monkeypatch.setattr(row_costs, "_FIRST_LOOK", 4)
+    monkeypatch.setattr(debts, "_AT_ONCE", 3)
 
 
 @seeds(200_000)

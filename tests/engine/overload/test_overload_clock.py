@@ -138,11 +138,11 @@ def test_a_push_made_again_loses_nothing() -> None:
     *before, last = seconds_of([2_000] * 4)
     for each in before:
         engine.push(each)
-    known, lost = engine.metrics()["overload"], engine._join.overload.loss
+    known, lost = engine.metrics()["overload"], engine._join.overload._losses.estimate
     engine.push(last, again=True)
     after = engine.metrics()["overload"]
     assert lost.lost > 0
-    assert engine._join.overload.loss.lost == lost.lost
+    assert engine._join.overload._losses.estimate.lost == lost.lost
     assert (after["skipped"], after["probes"]) == (known["skipped"], known["probes"])
 
 

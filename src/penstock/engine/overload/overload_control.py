@@ -35,27 +35,28 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.overload.credit import Credit
+from penstock.engine.overload.debts import Debts
 from penstock.engine.overload.door import Door
 from penstock.engine.overload.freshness import Freshness
 from penstock.engine.overload.half_way_counts import HalfWayCounts
-from penstock.engine.overload.loss_estimate import LossEstimate
+from penstock.engine.overload.losses import Losses
 from penstock.engine.overload.overload import Overload
+from penstock.engine.overload.pace import ROOM, Pace
 from penstock.engine.overload.probe_budget import Grant, ProbeBudget
 from penstock.engine.overload.probe_shares import ProbeShares
-from penstock.engine.overload.row_weights import RowWeights, Weight
+from penstock.engine.overload.row_costs import RowCosts
 from penstock.engine.overload.shortage_book import MOST_EVENTS, ShortageBook
 from penstock.engine.overload.throttle import Throttle
 from penstock.engine.rationing.probe_ranking import Correlated, Newest
 from penstock.engine.rationing.rationing import Rationing
-from penstock.engine.state.clock import END, START
+from penstock.engine.state.clock import START
 from penstock.engine.state.composites import Composites, concatenate
 from penstock.engine.state.leaf_window import Lull
 from penstock.engine.tree.join_tree import JoinTree
@@ -63,20 +64,6 @@ from penstock.plan.stream_set import StreamSet
 from penstock.query.join_graph import JoinGraph
 
 Int64s = NDArray[np.int64]
-
-_FIRST_LOOK, _LOOK = 64, 4096
-"""Probes after which productivities are looked at again: soon at first, then less often."""
-_AT_ONCE = 1 << 13
-_SLICES, _LEAST_SLICE = 16, 4096
-"""A push that is paced by the clock is cut into about so many slices, of at least so many rows."""
-_ROOM = 0.5
-"""A push of a burst is paced when it needs more than this part of its time."""
-_BURST = 2.0
-"""A burst is a push with so many times the rows of the one before."""
-_OVERDRAWN = 1.25
-"""A push that took so many times what it was granted was not foreseen."""
-_WARY = 8
-"""Pushes after a burst, or after one that was not foreseen, that are paced: windows fill."""
 
 
 class NeedsBase(Exception):  # noqa: N818 - a request to the host, no error
@@ -102,34 +89,26 @@ class OverloadControl:
             and bool(self.door.streams)
         )
         self._throttle = Throttle()
-        self._weights = RowWeights()
-        self._weight = Weight()
-        """What the results of the push at hand stand for."""
+        self._losses = Losses(tree)
         self._count = 0
         """Rows of the push at hand, and then of the one before."""
         self._rows: Mapping[str, int] = {}
         """The same by stream."""
         self._used = 0.0
         """Work of the last push that was looked at."""
-        self._wary = 0
-        """Pushes that are still to be paced by the clock."""
+        self._pace = Pace()
         self._second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
         self._pushes = 0
         self._grant = Grant(math.inf, 0.0)
         self._need = self._yield = 0.0
         self._now = START
         self.book = ShortageBook(option.policy)
-        self._marks: Any = None
-        self._left: Counter[str] | None = None
-        """The rows of a push that is paced by the clock which have not been taken in yet."""
         self._is_clocked = self._is_rationed = self._again = self._is_given = False
         self._repeats = self._from_base = False
         self._told_rows: Mapping[str, int] = {}
         self._seconds = 1.0
         self._noted = 0.0
         """Work of the push that the budget knows of."""
-        self._thinned: list[StreamSet] = []
-        """Joins whose states have lost, in this push, what was still to be completed."""
         self.credit: Credit | None = None
         """What pushes may use before the next look."""
         self.asks_age = bool(freshness.asked)
@@ -141,13 +120,9 @@ class OverloadControl:
         self.settle()
         self._tree = tree
         self._counts = HalfWayCounts(tree, self.budget.prices)
-        self.loss = LossEstimate(tree.root.streams, *self._carried_loss())
-        self._costs: dict[StreamSet, tuple[float, float]] = {}
-        """Work and results that a row of each input leads to."""
-        self._is_due = True
-        self._looked_at = 0
-        """The rows of the push for which that was computed."""
-        self._unseen, self._patience = 0, _FIRST_LOOK
+        self._losses.attach(tree)
+        self._debts = Debts(tree, self.freshness, self._by_rows)
+        self._costs = RowCosts(self._counts)
         self._shares = ProbeShares(self.option, tree, self._counts, self.freshness, self._second)
         if self.option.policy == "exact":
             return
@@ -158,16 +133,12 @@ class OverloadControl:
         if tree.rationing is None:
             tree.rationing = Rationing(deadlines, ranking, self.option.audit)
 
-    def _carried_loss(self) -> tuple[float, float, float]:
-        """What was lost with earlier plans."""
-        loss = getattr(self, "loss", None)
-        return (0.0, 0.0, 0.0) if loss is None else (loss.lost, loss.variance, loss.common_error)
-
     # -- a push ------------------------------------------------------------------------------
 
     @property
     def owes(self) -> bool:
-        return self._tree.rationing is not None and bool(self._tree.rationing.debt)
+        """Whether probes are owed."""
+        return self._debts.are_there
 
     @property
     def may_owe(self) -> bool:
@@ -184,8 +155,7 @@ class OverloadControl:
     def may_leave(self, oldest: Sequence[int]) -> bool:
         """Whether all results of a push that was looked at may leave as they are: they are fresh,
         as above, and there are no debts to pay."""
-        is_to_weigh = self.door.weights or self._weights.is_thin
-        if self.owes or is_to_weigh or not self.freshness.allows(oldest, self._now):
+        if self.owes or self._losses.is_to_weigh or not self.freshness.allows(oldest, self._now):
             return False
         self._note(self.budget.rows_left)
         self.freshness.note(oldest, self._now)
@@ -216,7 +186,7 @@ class OverloadControl:
         )
         self._need = done.work
         self._is_rationed = False
-        self._note_used(done.probes)
+        self._costs.note(done.probes)
         self._tell()
 
     def _passed(self, ticks: int) -> float | None:
@@ -227,14 +197,15 @@ class OverloadControl:
 
     def _give_credit(self) -> None:
         """After a look: let pushes pass as long as there is no doubt, if nothing else is to do."""
-        self.credit = self._marks = None
-        is_calm = self.book.since is None and not self.owes and self._left is None
+        self.credit = None
+        self._debts.settle()
+        is_calm = self.book.since is None and not self.owes and self._pace.left is None
         if self.option.policy == "shed":
-            is_calm &= not (self.loss.fills or self.door.shares or self._weights.is_thin)
+            is_calm &= not (self._losses.are_felt or self.door.shares)
         if not is_calm and self.option.policy != "exact":
             return
-        if self._costs and not self._is_given and self._tree.elders is None:
-            costs = {stream: self._costs[StreamSet.of(stream)] for stream in self._tree.leaves}
+        if self._costs.each and not self._is_given and self._tree.elders is None:
+            costs = {stream: self._costs.each[StreamSet.of(stream)] for stream in self._tree.leaves}
             self.credit = self.budget.credit(
                 costs, self._grant, self._ticks, self._now, lambda: self._counts.work
             )
@@ -273,7 +244,7 @@ class OverloadControl:
             self.take_over(accounts)
             self._counts.look_back(accounts.get("found", ()))
         self._repeats, self._from_base, self._told_rows = True, from_base, rows
-        self._is_due, self._costs = True, {}
+        self._costs.forget()
         self._shares.forget()
 
     def begin(
@@ -298,24 +269,22 @@ class OverloadControl:
         last, self._count, self._rows = self._count, sum(rows.values()), rows
         count = self._count
         self._now = now
-        self._weights.begin(self._tree.leaves, self.door.weights)
-        self._weight = Weight()
+        self._losses.begin(self.door.weights)
         self.book.begin()
-        self._left, self._is_rationed, self._noted, self._thinned = None, False, 0.0, []
+        self._pace.left, self._is_rationed, self._noted = None, False, 0.0
         self._is_given = given is not None
         is_timed = given is None and self.option.seconds is not None
         self._is_clocked = is_timed and not self._repeats
         self._need = self._yield = 0.0
         if count:
             self._look(rows)
-            self._need, self._yield = self._estimate(rows)
+            self._need, self._yield = self._costs.of(rows)
         self._grant = self.budget.begin(taken_in, self._passed(elapsed), given, self._yield)
         rationing = self._tree.rationing
         if rationing is None:
             return
-        self._marks = rationing.debt.marks(), rationing.carried
-        if rationing.debt:
-            self._forget(rationing, now)
+        self._debts.mark()
+        self.book.draft["forgotten"] += self._debts.forget_stale(now)
         must_put_off = rationing.debt or self._need > self._grant.probes
         if self._repeats and not self._from_base and must_put_off:
             self.undo()
@@ -337,7 +306,7 @@ class OverloadControl:
         if (is_short or is_paced) and self._tree.missing:
             self._complete_or_give_up()
         if is_paced:
-            self._left = Counter(self._rows) - Counter(self.door.by_stream())
+            self._pace.left = Counter(self._rows) - Counter(self.door.by_stream())
             self._need, self._grant = 0.0, Grant(0.0, 0.0)
             return None
         if not is_short:
@@ -349,18 +318,17 @@ class OverloadControl:
         return self._shares.through_the_door(
             self._rows,
             share,
-            prices=self._costs,
+            prices=self._costs.each,
             seconds=self._seconds,
             budget=self.budget,
-            share_there=self._share_there,
+            share_there=self._losses.share_there,
             door=self.door,
         )
 
     def _is_to_pace(self, last: int, allowed: float) -> bool:
-        """Whether the push at hand is worked off by the clock: little is known about it."""
-        self._wary = _WARY if self._count > _BURST * last else max(0, self._wary - 1)
-        is_known = self.budget.cost.is_known
-        return not is_known or (self._wary > 0 and self._need > _ROOM * allowed)
+        """Whether the push at hand, after one of ``last`` rows, is worked off by the clock."""
+        is_doubtful = self._pace.is_to_pace(self._count, last, self._need, allowed)
+        return is_doubtful or not self.budget.cost.is_known
 
     def _foreseen(self, taken_in: int, allowed: float) -> float:
         """The part of all that there is to do which fits, rows at the door included."""
@@ -381,13 +349,13 @@ class OverloadControl:
         elif self._is_clocked:
             held = sum(len(leaf.rows) for leaf in self._tree.leaves.values())
             costs = self.budget.cost.costs
-            if held * (costs.row + costs.probe) > _ROOM * self.budget.seconds_left:
-                self._thinned += self._tree.give_up_missing()
+            if held * (costs.row + costs.probe) > ROOM * self.budget.seconds_left:
+                self._losses.thin(self._tree.give_up_missing())
 
     @property
     def why_not_compiled(self) -> str:
         """Why the push that has begun cannot be one call; empty if it can."""
-        if self._left is not None:
+        if self._pace.left is not None:
             return "probes that are given out by the clock"
         rationing = self._tree.rationing
         is_compiled = rationing is None or rationing.is_compiled
@@ -396,13 +364,12 @@ class OverloadControl:
     @property
     def slice_rows(self) -> int | None:
         """The rows of a slice, if the push is paced by the clock."""
-        if self._left is None:
-            return None
-        return max(_LEAST_SLICE, self._left.total() // _SLICES)
+        return self._pace.slice_rows
 
     def begin_slice(self, arrivals: Mapping[str, Sized]) -> None:
         """The next slice of a push comes."""
-        if self._left is None:
+        left = self._pace.left
+        if left is None:
             return
         rationing = self._tree.rationing
         assert rationing is not None
@@ -410,19 +377,19 @@ class OverloadControl:
         if not any(rows.values()):
             return
         self._counts.learn()
-        self._is_due = True
-        self._look({stream: count // 2 for stream, count in self._left.items()})
-        need, _ = self._estimate(rows)
-        need_left, self._yield = self._estimate(self._left)
-        fitting = self.budget.fitting(self._left.total(), self._yield, self._counts.results)
+        self._costs.be_due()
+        self._look({stream: count // 2 for stream, count in left.items()})
+        need, _ = self._costs.of(rows)
+        need_left, self._yield = self._costs.of(left)
+        fitting = self.budget.fitting(left.total(), self._yield, self._counts.results)
         allowed = need * fitting / max(1.0, need_left)
         shares = None
         # At first there is something to load, which looks like dear probes; the clock knows better.
-        is_known = self.budget.cost.is_known or self.budget.share_left < _ROOM
+        is_known = self.budget.cost.is_known or self.budget.share_left < ROOM
         if need > allowed and is_known:
             self._is_rationed = True
             if self._tree.missing:
-                self._thinned += self._tree.give_up_missing()
+                self._losses.thin(self._tree.give_up_missing())
             shares = self._divide(rows, need, allowed)
         rationing.limit(shares)
         self.budget.skip()
@@ -432,10 +399,10 @@ class OverloadControl:
 
     def end_slice(self, arrivals: Mapping[str, Sized]) -> None:
         """The slice is done."""
-        if self._left is None:
+        if self._pace.left is None:
             return
         rows = {stream: len(each) for stream, each in arrivals.items()}
-        self._left.subtract(rows)
+        self._pace.take(rows)
         self._note(sum(rows.values()))
 
     def _note(self, rows: int, late: bool = False) -> None:
@@ -444,37 +411,10 @@ class OverloadControl:
         self.budget.note(rows, work - self._noted, late)
         self._noted = work
 
-    def _estimate(self, rows: Mapping[str, int]) -> tuple[float, float]:
-        """The work that ``rows`` need, and the results of a unit of it."""
-        need = results = 0.0
-        for stream, number in rows.items():
-            cost, output = self._costs[StreamSet.of(stream)]
-            need += number * cost
-            results += number * output
-        return need, results / max(1.0, need)
-
-    def _forget(self, rationing: Rationing, now: int) -> None:
-        gone = rationing.debt.forget_stale(now)
-        if self._by_rows:
-            gone = rationing.forget_dead(self._tree.edges, now)
-        self.book.draft["forgotten"] += sum(gone.values())
-
     def _look(self, rows: Mapping[str, int]) -> None:
-        """Note the probes and results that a row of each input leads to, if that may be new."""
-        count = sum(rows.values())
-        if self._costs and not self._is_due and count <= 2 * self._looked_at:
-            return
-        self._is_due, self._looked_at = False, count
-        self._costs = self._counts.prices(self._share_there, rows)
-        self._shares.look(self._costs)
-
-    def _share_there(self, streams: StreamSet) -> float:
-        """Which part of what ``streams`` have together is in their state, or window, about: of each
-        part of it, the share that was made or taken in."""
-        share = self.loss.share_there(streams)
-        for stream in streams if self._weights.is_thin else ():
-            share *= self._weights.share(stream, self._tree.leaves)
-        return share
+        """Note what a row of each input leads to, if that may be new."""
+        if self._costs.look(rows, self._losses.share_there):
+            self._shares.look(self._costs.each)
 
     def _divide(
         self, rows: Mapping[str, int], need: float, allowed: float
@@ -484,25 +424,24 @@ class OverloadControl:
             rows,
             need,
             allowed,
-            prices=self._costs,
+            prices=self._costs.each,
             seconds=self._seconds,
             budget=self.budget,
             results=self._yield,
-            share_there=self._share_there,
-            in_a_push=self._left is not None,
+            share_there=self._losses.share_there,
+            in_a_push=self._pace.left is not None,
         )
 
     def after_joins(self, results: Composites) -> Composites:
         """The ``results`` of the push that may leave, with those of debts that it can pay."""
         self._note(self.budget.rows_left)
-        if self.door.weights or self._weights.is_thin:
-            rng = np.random.default_rng((self.option.seed, self._pushes))
-            self._weight = self._weights.weigh(results, rng)
+        if self._losses.is_to_weigh:
+            self._losses.weigh(results, (self.option.seed, self._pushes))
         fresh = self.freshness.on_time(results, self._now)
         stale = len(results) - len(fresh)
         rationing = self._tree.rationing
         if rationing is not None and rationing.debt:
-            late = self.pay(self._affordable)
+            late = self._pay(self._affordable)
             if self._repeats:
                 self._note(0, late=True)
             if late is not None:
@@ -515,7 +454,7 @@ class OverloadControl:
 
     def _affordable(self, origin: StreamSet) -> float:
         """How many rows of ``origin`` can still make up for their probes in this push."""
-        probes, results = self._costs[origin]
+        probes, results = self._costs.each[origin]
         if self._is_clocked:
             self._note(0, late=True)
             each = results / max(1.0, probes)
@@ -524,25 +463,21 @@ class OverloadControl:
             left = (self._grant.probes - self._counts.used) / self.budget.late_premium
         return max(1.0, left / max(1.0, probes)) if left >= 1 else 0.0
 
-    def pay(self, affordable: Callable[[StreamSet], float]) -> Composites | None:
+    def _pay(self, affordable: Callable[[StreamSet], float]) -> Composites | None:
         """Make up for owed probes as long as rows are affordable; all results of that."""
-        rationing, tree = self._tree.rationing, self._tree
-        assert rationing is not None
-        if not self._costs:
+        if not self._costs.each:
             self._look({})
-        owed = len(rationing.debt)
-        with tree.unhidden():
-            late = rationing.pay(tree.process_late, affordable, _AT_ONCE)
-        self.book.draft["paid"] += owed - len(rationing.debt)
-        return concatenate(late) if late else None
+        late, paid = self._debts.pay(affordable)
+        self.book.draft["paid"] += paid
+        return late
 
     def pay_all(self) -> Composites:
         """Between pushes: make all owed probes; the results that are fresh."""
         self.settle()
         rationing = self._tree.rationing
         assert rationing is not None
-        self._marks = rationing.debt.marks(), rationing.carried
-        late = self.pay(lambda _: math.inf)
+        self._debts.mark()
+        late = self._pay(lambda _: math.inf)
         assert late is not None
         fresh = self.freshness.late(late, self._now)
         self.book.draft["stale"] += len(late) - len(fresh)
@@ -553,10 +488,7 @@ class OverloadControl:
 
     def undo(self) -> None:
         """The push has failed; it was not let pass by credit."""
-        rationing = self._tree.rationing
-        if rationing is not None and self._marks is not None:
-            rationing.debt.undo(self._marks[0])
-            rationing.carried = self._marks[1]
+        self._debts.undo()
         self.book.begin()
         self._counts.learn()
         self._repeats = False
@@ -573,20 +505,14 @@ class OverloadControl:
         self.book.commit()
         if self.option.policy == "shed":
             assert rationing is not None
-            is_short = rationing.tally.strata or self.loss.fills or self._weight.mean > 1
-            if is_short or self.book.since is not None:
-                fades = {each: self._fade(each, before) for each in made}
-                strata, held = rationing.tally.strata, self._held(fades)
-                after = self.loss.after(fades, made, strata, held, self._weight)
-                self.loss = self.loss.refilled(after.fills) if self._again else after
-                for join in self._thinned:
-                    there = made[join]
-                    self.loss = self.loss.thinned(join, there, self._counts.expected(join))
+            strata, is_short = rationing.tally.strata, self.book.since is not None
+            self._losses.commit(
+                self._counts, made, strata, before, self._now, is_short, self._again
+            )
         if rationing is not None:
             rationing.follow(self._tree.inputs())
-        if self._left is None and done.work > _OVERDRAWN * self._grant.probes:
-            self._wary = _WARY
-        self._note_used(done.probes)
+        self._pace.end(done.work, self._grant.probes)
+        self._costs.note(done.probes)
         self._pushes += 1
         self._repeats = False
         self._tell()
@@ -607,44 +533,18 @@ class OverloadControl:
         whole = sum(found.values())
         return {name: each / whole for name, each in found.items()} if whole > 0 else {}
 
-    def _held(self, parts: Iterable[StreamSet]) -> dict[StreamSet, int]:
-        """Rows of the states of which nothing has been lost so far."""
-        new = [part for part in parts if part not in self.loss.fills]
-        if not new:
-            return {}
-        held = {state.streams: len(state.rows) for state in self._tree.states}
-        return {part: held[part] for part in new if part in held}
-
     def close(self) -> Mapping[str, int]:
         """The push has been answered: rows of each source that were left at the door."""
         self.budget.close()
         if not self._has_door:
             return self.door.left_out
         took, had = self.budget.taken()
-        if took and self._left is None:
+        if took and self._pace.left is None:
             spans = [leaf.span for leaf in self._tree.leaves.values() if leaf.span > 0]
             of_window = self._seconds * self._second / min(spans, default=1)
             self._throttle.learn(took, had, of_window, self._count)
         self.door.all_left_out.update(self.door.left_out)
         return self.door.left_out
-
-    def _note_used(self, probes: int) -> None:
-        """So many more probes were made: now and then, look at what they find."""
-        self._unseen += probes
-        if self._unseen >= self._patience:
-            self._unseen, self._patience = 0, min(2 * self._patience, _LOOK)
-            self._is_due = True
-
-    def _fade(self, join: StreamSet, before: int) -> float:
-        """What is left of a sum about the state of ``join`` after the push.
-
-        Of combinations of k streams with windows of S that were made at age a, (1 - a/S)^(k-1) are
-        still there, so those in a state are S/(k+1) old on average.
-        """
-        span = min(self._tree.leaves[stream].span for stream in join)
-        if before == START or span <= 0:
-            return 0.9
-        return math.exp(-max(0, self._now - before) * (len(join) + 1) / span)
 
     def _tell(self) -> None:
         """Note when the query gets short, and when it has recovered."""
@@ -657,64 +557,43 @@ class OverloadControl:
     @property
     def is_thin(self) -> bool:
         """Whether states lack what they would have if every probe had been made."""
-        return self.owes or self.loss.is_thin
+        return self.owes or self._losses.is_thin
 
     def keep_from(self, alias: str, before: int) -> int:
         """Rows of ``alias`` that died before this instant may go; ``before`` if nothing is owed."""
-        if self._by_rows or not self.owes:
-            return before
-        assert self._tree.rationing is not None
-        oldest = self._tree.rationing.debt.oldest
-        return min(before, max(oldest, self.freshness.kept_until(alias, self._now)))
+        return self._debts.keep_from(alias, before, self._now)
 
     def keep_all_from(self, before: int) -> int:
         """The same for whatever is made of several streams."""
-        if self._by_rows or not self.owes:
-            return before
-        assert self._tree.rationing is not None
-        return min(before, self._tree.rationing.debt.oldest)
+        return self._debts.keep_all_from(before)
 
     def lull(self, before: int) -> Lull | None:
         """What was born after the first instant and died before the second is needed by nobody."""
-        if self._by_rows or not self.owes:
-            return None
-        assert self._tree.rationing is not None
-        leaves = self._tree.leaves.values()
-        longest = max(leaf.span for leaf in leaves if not leaf.stream.is_static)
-        return min(END, self._tree.rationing.debt.youngest + longest), before
+        return self._debts.lull(before)
 
     def accounts(self, events: int = MOST_EVENTS) -> dict[str, Any]:
         """What was done and lost so far, with the last ``events``."""
         self.settle()
-        loss = self.loss
         return {
             **self.book.to_json(events),
-            "lost": [loss.lost, loss.variance, loss.common_error],
+            **self._losses.to_json(),
             "pushes": self._pushes,
             "budget": self.budget.to_json(),
             "found": self._counts.to_json(),
-            "carried": [[sorted(o), each] for o, each in self._carried.items()],
+            "carried": [[sorted(o), each] for o, each in self._debts.carried.items()],
             "left_out": dict(self.door.all_left_out),
-            "weights": self._weights.averages(self._tree.leaves),
         }
-
-    @property
-    def _carried(self) -> Mapping[StreamSet, float]:
-        """Fractions of a row that inputs have not used."""
-        return {} if self._tree.rationing is None else self._tree.rationing.carried
 
     def take_over(self, accounts: Mapping[str, Any]) -> None:
         """Go on from the accounts of another engine that has done the same."""
         self.settle()
         self.book.load_json(accounts)
-        lost, variance, common_error = accounts["lost"]
-        self.loss = replace(self.loss, lost=lost, variance=variance, common_error=common_error)
+        self._losses.load_json(accounts)
         if "budget" not in accounts:  # Of an earlier version.
             return
         self._pushes = accounts["pushes"]
         self.budget.load_json(accounts["budget"])
         self.door.all_left_out = Counter(accounts.get("left_out", {}))
-        self._weights.resume(accounts.get("weights", {}))
         self._counts.load_json(accounts["found"])
         if self._tree.rationing is not None:
             carried = {StreamSet(origin): each for origin, each in accounts["carried"]}
@@ -726,16 +605,16 @@ class OverloadControl:
 
     def load_json(self, values: Mapping[str, Any], now: int) -> None:
         """Go on from a checkpoint."""
-        self.loss = LossEstimate(self.loss.root)
+        self._losses = Losses(self._tree)
         self.take_over(values)
         self._now = now
 
     def measure(self) -> dict[str, Any]:
         """What a person wants to know, as plain values. Times are in seconds, instants in ticks."""
         self.settle()
-        rationing, since = self._tree.rationing, self.book.since
-        missed = self.loss.missed
-        report: dict[str, Any] = {
+        since = self.book.since
+        missed = self._losses.estimate.missed
+        return {
             "policy": self.option.policy,
             "budget": str(self.budget),
             "short": since is not None,
@@ -749,22 +628,13 @@ class OverloadControl:
             "freshness": {a: f / self._second for a, f in self.freshness.asked.items()},
             "left_out": dict(self.door.all_left_out),
             "parts": self._parts(),
-            "debt": {"probes": 0, "age": 0.0, "bytes": 0, "inputs": {}},
+            "debt": self._debts.measure(self._now, self._second),
             "shares": {str(o): each for o, each in self._shares.shares.items()} if since else {},
             "allocation": str(self._shares.allocation)
             if since and self._shares.allocation
             else None,
             "events": list(self.book.events),
         }
-        if rationing is not None and rationing.debt:
-            debt = rationing.debt
-            report["debt"] = {
-                "probes": len(debt),
-                "age": max(0, self._now - debt.oldest) / self._second,
-                "bytes": debt.nbytes,
-                "inputs": {str(o): n for o, n in debt.by_input.items()},
-            }
-        return report
 
 
 def _plain(value: float) -> int | None:

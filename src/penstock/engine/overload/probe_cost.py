@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 FADE = 0.95
@@ -141,7 +142,8 @@ class ProbeCost:
         return (seconds - costs.push - costs.row * rows) / self.per_probe(results, after)
 
 
-def _fitted(products: Sequence[float], seconds: Sequence[float]) -> tuple[float, ...]:
+@lru_cache(maxsize=8)  # The same sums come back with another level.
+def _fitted(products: tuple[float, ...], seconds: tuple[float, ...]) -> tuple[float, ...]:
     """The costs that fit sums best, with a little of the guess."""
     oo, orow, op, rr, rp, pp = products
     if rr + pp == 0:

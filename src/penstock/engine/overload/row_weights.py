@@ -117,7 +117,10 @@ class RowWeights:
 def _hanging_together(rows: Int64s, is_sample: bool) -> float:
     """The chance that two results hang on the same row, from their ``rows``: Σ t_d² over the square
     of Σ t_d. A sample in which no two do says that there might be one such pair."""
-    _, counts = np.unique(rows, return_counts=True)
+    ordered = np.sort(rows)
+    ends = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    counts = np.diff(ends, prepend=0, append=len(rows))
+    squares = float(counts @ counts)
     if not is_sample:
-        return float((counts * counts).sum()) / len(rows) ** 2
-    return max(2.0, float((counts * (counts - 1)).sum())) / (len(rows) * (len(rows) - 1))
+        return squares / len(rows) ** 2
+    return max(2.0, squares - len(rows)) / (len(rows) * (len(rows) - 1))

@@ -13,9 +13,10 @@ with a gain of about one per window, so that a change has shown what it does bef
 What does not depend on rows at all, and what was foreseen wrongly, then cost a lower share and
 nothing else. The allocator has the shape: which rows, and which probes.
 
-Where rows cost next to nothing, to leave them out costs as much as to take them in. If a number of
-limited pushes took as long as whole ones do, limiting saves nothing: all rows are taken in, and the
-query is short, as it would be in any case.
+Where rows cost next to nothing, to leave them out costs as much as to take them in. If hardly any
+are left for more than a window, so that hardly any are there to be found either, and pushes still
+take as long as whole ones did, limiting saves nothing: all rows are taken in, and the query is
+short, as it would be in any case.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ LEAST, MOST = 0.01, 1.25
 _SLOWEST, _FASTEST = 0.05, 0.5
 """Gains: of pushes that are a small part of a window, and of those that are most of it."""
 _PER_WINDOW = 1.0
+_HARDLY_ANY = 0.1
+"""A share below which windows hold next to nothing after a while."""
 _IN_VAIN = 16
-"""Pushes that were limited and took as long as whole ones, after which limiting is given up."""
+"""Pushes with hardly any rows that took as long as whole ones, after which limiting is given up."""
 _REST = 256
 """Pushes until it is tried again."""
 _AS_LONG = 1.1
@@ -45,6 +48,8 @@ class Throttle:
         self._whole = 0.0
         """Seconds per row of whole pushes."""
         self._in_vain = self._rest = 0
+        self._passed = 0.0
+        """Windows that have passed since pushes are in vain."""
 
     def decide(self, foreseen: float) -> float | None:
         """The share for the push at hand, of which a share is ``foreseen`` to fit; None for all."""
@@ -64,9 +69,10 @@ class Throttle:
             new = 1.0 if self._whole == 0 else _NEW
             self._whole += new * (took / rows - self._whole)
             return
-        is_in_vain = self.share < 1 and took > _AS_LONG * self._whole * rows
+        is_in_vain = self.share < _HARDLY_ANY and took > _AS_LONG * self._whole * rows
         self._in_vain = self._in_vain + 1 if is_in_vain else 0
-        if self._in_vain >= _IN_VAIN:
+        self._passed = self._passed + of_window if is_in_vain else 0.0
+        if self._in_vain >= _IN_VAIN and self._passed > 1:
             self.share, self._in_vain, self._rest = None, 0, _REST
             return
         gain = max(_SLOWEST, min(_FASTEST, _PER_WINDOW * of_window))

@@ -1,0 +1,117 @@
+"""Probes that are owed (``defer``): what is held for them, and how they are made up for.
+
+A probe that was put off looks back: it needs the rows that were alive when it should have been
+made, so windows hold these until it is paid, or until no result of it would be fresh any more. Then
+it is forgotten, and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.engine.overload.freshness import Freshness
+from penstock.engine.state.clock import END
+from penstock.engine.state.composites import Composites, concatenate
+from penstock.engine.state.leaf_window import Lull
+from penstock.engine.tree.join_tree import JoinTree
+from penstock.plan.stream_set import StreamSet
+
+_AT_ONCE = 1 << 13
+"""Rows whose probes are made up for in one pass."""
+
+
+class Debts:
+    """The probes that a ``tree`` owes."""
+
+    def __init__(self, tree: JoinTree, freshness: Freshness, by_rows: bool) -> None:
+        self._tree = tree
+        self._freshness = freshness
+        self._by_rows = by_rows
+        self._marks: Any = None
+
+    @property
+    def are_there(self) -> bool:
+        """Whether probes are owed."""
+        return self._tree.rationing is not None and bool(self._tree.rationing.debt)
+
+    @property
+    def carried(self) -> Mapping[StreamSet, float]:
+        """Fractions of a row that inputs have not used."""
+        return {} if self._tree.rationing is None else self._tree.rationing.carried
+
+    def mark(self) -> None:
+        """A push begins, or something else that may fail."""
+        rationing = self._tree.rationing
+        if rationing is not None:
+            self._marks = rationing.debt.marks(), rationing.carried
+
+    def undo(self) -> None:
+        """What has begun has failed: the debts are those at the mark."""
+        rationing = self._tree.rationing
+        if rationing is not None and self._marks is not None:
+            rationing.debt.undo(self._marks[0])
+            rationing.carried = self._marks[1]
+
+    def settle(self) -> None:
+        """There is nothing to go back to."""
+        self._marks = None
+
+    def forget_stale(self, now: int) -> int:
+        """Let go of what would find nothing fresh at ``now``: so many probes."""
+        rationing = self._tree.rationing
+        if rationing is None or not rationing.debt:
+            return 0
+        gone = rationing.debt.forget_stale(now)
+        if self._by_rows:
+            gone = rationing.forget_dead(self._tree.edges, now)
+        return sum(gone.values())
+
+    def pay(self, affordable: Callable[[StreamSet], float]) -> tuple[Composites | None, int]:
+        """Make up for owed probes as long as rows are ``affordable``: all results of that, and how
+        many were paid."""
+        rationing = self._tree.rationing
+        assert rationing is not None
+        owed = len(rationing.debt)
+        with self._tree.unhidden():
+            late = rationing.pay(self._tree.process_late, affordable, _AT_ONCE)
+        return concatenate(late) if late else None, owed - len(rationing.debt)
+
+    # -- what is held for them ---------------------------------------------------------------
+
+    def keep_from(self, alias: str, before: int, now: int) -> int:
+        """Rows of ``alias`` that died before this instant may go; ``before`` if nothing is owed."""
+        if self._by_rows or not self.are_there:
+            return before
+        return min(before, max(self._oldest, self._freshness.kept_until(alias, now)))
+
+    def keep_all_from(self, before: int) -> int:
+        """The same for whatever is made of several streams."""
+        return before if self._by_rows or not self.are_there else min(before, self._oldest)
+
+    def lull(self, before: int) -> Lull | None:
+        """What was born after the first instant and died before the second is needed by nobody."""
+        if self._by_rows or not self.are_there:
+            return None
+        assert self._tree.rationing is not None
+        leaves = self._tree.leaves.values()
+        longest = max(leaf.span for leaf in leaves if not leaf.stream.is_static)
+        return min(END, self._tree.rationing.debt.youngest + longest), before
+
+    @property
+    def _oldest(self) -> int:
+        assert self._tree.rationing is not None
+        return self._tree.rationing.debt.oldest
+
+    def measure(self, now: int, second: float) -> dict[str, Any]:
+        """What is owed, for people; ``second`` ticks are one."""
+        if not self.are_there:
+            return {"probes": 0, "age": 0.0, "bytes": 0, "inputs": {}}
+        assert self._tree.rationing is not None
+        debt = self._tree.rationing.debt
+        return {
+            "probes": len(debt),
+            "age": max(0, now - debt.oldest) / second,
+            "bytes": debt.nbytes,
+            "inputs": {str(origin): number for origin, number in debt.by_input.items()},
+        }

@@ -1,0 +1,140 @@
+"""What was lost, and what is missing because of it: by dropped probes, and at the door.
+
+Two estimates serve: of probes that were not made, below the root and there
+(:mod:`penstock.engine.overload.loss_estimate`), and of rows that were not taken in
+(:mod:`penstock.engine.overload.row_weights`). Each result that was made stands for so many that
+both together say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from penstock.engine.overload.half_way_counts import HalfWayCounts
+from penstock.engine.overload.loss_estimate import LossEstimate
+from penstock.engine.overload.row_weights import RowWeights, Weight
+from penstock.engine.state.clock import START
+from penstock.engine.state.composites import Composites
+from penstock.engine.tree.join_tree import JoinTree
+from penstock.overload.missed_results import Stratum
+from penstock.plan.stream_set import StreamSet
+
+
+class Losses:
+    """The losses of a running ``tree``."""
+
+    def __init__(self, tree: JoinTree) -> None:
+        self._tree = tree
+        self.estimate = LossEstimate(tree.root.streams)
+        self._weights = RowWeights()
+        self._weight = Weight()
+        """What the results of the push at hand stand for."""
+        self._coming: Mapping[str, float] = {}
+        """What the rows of the push at hand stand for, of each stream where some were left out."""
+        self._thinned: list[StreamSet] = []
+        """Joins whose states have lost, in this push, what was still to be completed."""
+
+    def attach(self, tree: JoinTree) -> None:
+        """Go on with another tree, whose states lack nothing."""
+        self._tree = tree
+        self.estimate = replace(
+            LossEstimate(tree.root.streams),
+            lost=self.estimate.lost,
+            variance=self.estimate.variance,
+            common_error=self.estimate.common_error,
+        )
+
+    @property
+    def is_to_weigh(self) -> bool:
+        """Whether results of the push at hand stand for more than themselves."""
+        return bool(self._coming) or self._weights.is_thin
+
+    @property
+    def are_felt(self) -> bool:
+        """Whether windows or states may lack something."""
+        return bool(self.estimate.fills) or self._weights.is_thin
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether states lack what dropped probes did not make."""
+        return self.estimate.is_thin
+
+    def share_there(self, streams: StreamSet) -> float:
+        """Which part of what ``streams`` have together is in their state, or window, about: of each
+        part of it, the share that was made or taken in."""
+        share = self.estimate.share_there(streams)
+        for stream in streams if self._weights.is_thin else ():
+            share *= self._weights.share(stream, self._tree.leaves)
+        return share
+
+    def begin(self, weights: Mapping[str, float]) -> None:
+        """A push begins whose rows stand for so many each, where some were left out."""
+        self._weights.begin(self._tree.leaves, weights)
+        self._weight, self._coming, self._thinned = Weight(), weights, []
+
+    def weigh(self, results: Composites, seed: Sequence[int]) -> None:
+        """Note what the ``results`` of the push stand for."""
+        self._weight = self._weights.weigh(results, np.random.default_rng(seed))
+
+    def thin(self, joins: Iterable[StreamSet]) -> None:
+        """The states of ``joins`` have lost what was still to be completed."""
+        self._thinned += joins
+
+    def commit(
+        self,
+        counts: HalfWayCounts,
+        made: Mapping[StreamSet, int],
+        strata: Sequence[tuple[StreamSet, StreamSet, Stratum]],
+        before: int,
+        now: int,
+        is_short: bool,
+        again: bool,
+    ) -> None:
+        """The push is done, in which joins ``made`` so much and probes were dropped from
+        ``strata``. It has taken time on from ``before`` to ``now``. If it is made ``again``, what
+        is lost has been counted."""
+        if not (strata or self.estimate.fills or self._weight.mean > 1 or is_short):
+            return
+        fades = {join: self._fade(join, now - before if before != START else None) for join in made}
+        after = self.estimate.after(fades, made, strata, self._held(made), self._weight)
+        self.estimate = self.estimate.refilled(after.fills) if again else after
+        for join in self._thinned:
+            self.estimate = self.estimate.thinned(join, made[join], counts.expected(join))
+
+    def _fade(self, join: StreamSet, passed: int | None) -> float:
+        """What is left of a sum about the state of ``join`` after so many ticks.
+
+        Of combinations of k streams with windows of S that were made at age a, (1 - a/S)^(k-1) are
+        still there, so those in a state are S/(k+1) old on average.
+        """
+        span = min(self._tree.leaves[stream].span for stream in join)
+        if passed is None or span <= 0:
+            return 0.9
+        return math.exp(-max(0, passed) * (len(join) + 1) / span)
+
+    def _held(self, joins: Iterable[StreamSet]) -> dict[StreamSet, int]:
+        """Rows of the states of which nothing has been lost so far."""
+        new = {join for join in joins if join not in self.estimate.fills}
+        states = self._tree.states if new else ()
+        return {state.streams: len(state.rows) for state in states if state.streams in new}
+
+    def to_json(self) -> dict[str, Any]:
+        """What was lost so far, and what windows lack."""
+        loss = self.estimate
+        return {
+            "lost": [loss.lost, loss.variance, loss.common_error],
+            "weights": self._weights.averages(self._tree.leaves),
+        }
+
+    def load_json(self, values: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`to_json` wrote down."""
+        lost, variance, common_error = values["lost"]
+        self.estimate = replace(
+            self.estimate, lost=lost, variance=variance, common_error=common_error
+        )
+        self._weights.resume(values.get("weights", {}))
