@@ -219,7 +219,7 @@ def test_triggers(folder: Path, trigger: str, expected: object) -> None:
         ("checkpoint =", 'limits.memory = "2 TB"\ncheckpoint =', 'limits.memory: found "2 TB", '
          'expected a size such as "512 MB" (B, KB, MB, GB, KiB, MiB, GiB) or a number of bytes'),
         ("checkpoint =", 'limits.memry = "2 GB"\ncheckpoint =', "limits.memry: found an unknown "
-         "key, expected one of cpu, memory, probes; did you mean memory?"),
+         "key, expected one of cpu, disk, memory, probes; did you mean memory?"),
         ("checkpoint =", "hot.A.x = [1]\ncheckpoint =", "hot.A: found a table, expected columns "
          'with lists of values, such as { "A.x" = [17, 4] }; is the column in quotes: "A.x"?'),
         ("checkpoint =", "spark = 3\ncheckpoint =", "spark: found 3, expected a table of names and "

@@ -48,5 +48,6 @@ def with_plan_options(job: Job, options: argparse.Namespace) -> Job:
             limits.cpu if given.cpu is None else given.cpu,
             limits.memory if given.memory is None else given.memory,
             limits.probes,
+            limits.disk,
         )
     return dataclasses.replace(job, **changes)  # type: ignore[arg-type]

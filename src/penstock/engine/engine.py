@@ -8,6 +8,7 @@ This is the public surface. It takes what users give, holds signals back while s
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -96,6 +97,10 @@ class Engine:
     :class:`penstock.NoQualifiedPlan` is raised if no plan is within the limits. A query that runs
     is never stopped for that: it goes on with the nearest plan and says so in its events.
 
+    With a limit on memory, the oldest rows of windows go to files on local disk before it breaks,
+    and are read from there: the same answers, slower. ``spill_folder`` is where, by default the
+    system's folder for temporary files; ``Limits(disk=…)`` is how much, 0 for none.
+
     ``execution`` is ``"auto"`` (pushes are compiled wherever they can be) or ``"reference"`` (none
     is): the same answers, step by step, for tests and for whoever looks for a fault.
     """
@@ -117,6 +122,7 @@ class Engine:
         keep_dropped: bool = False,
         max_ahead: Any = None,
         max_results: int | None = None,
+        spill_folder: str | os.PathLike[str] | None = None,
     ) -> None:
         if not isinstance(query, JoinGraph):
             raise OptionError(f"query must come from penstock.parse, not {type(query).__name__}")
@@ -144,7 +150,7 @@ class Engine:
         if plan == "auto" and statistics is not None:
             plan = self._planned(statistics)
         chosen = first_plan(query, plan)
-        self._join = RunningJoin(query, self.options, chosen, keep_dropped)
+        self._join = RunningJoin(query, self.options, chosen, keep_dropped, spill_folder)
         self._changes = PlanChanges(self._join, chosen, control, Eddy.of(plan))
         self._converts = False
         """Whether batches are unlike what was declared, and are converted first."""
@@ -414,6 +420,8 @@ class Engine:
         metrics = measure(join.counters, join.trees, join.output, join.clock, self.query)
         metrics["control"] = self._changes.control.metrics()
         metrics["silent"] = self.silent()
+        if join.spilling is not None:
+            metrics["state"]["disk"] = join.spilling.metrics()
         if join.overload is not None:
             metrics["overload"] = join.overload.measure()
         return metrics
@@ -549,7 +557,9 @@ class Engine:
             join.is_broken = True  # What is owed is not in the windows.
             return
         blob = self._saved().to_bytes()
-        fresh = type(self).restore(self.query, blob, keep_dropped=join.set_aside.keeps)
+        fresh = type(self).restore(
+            self.query, blob, keep_dropped=join.set_aside.keeps, spill_folder=join.spill_folder
+        )
         fresh._join.set_aside.take_over(join.set_aside)
         fresh._join.counters = join.counters
         self._join, self._changes = fresh._join, fresh._changes

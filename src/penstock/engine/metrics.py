@@ -132,6 +132,7 @@ def measure(
                     "source": leaf.stream.source,
                     "rows": len(leaf.rows),
                     "bytes": leaf.nbytes,
+                    "on_disk": leaf.bytes_away,
                     "seconds": tree.stopwatch.seconds.get(leaf.streams, 0.0),
                 }
                 for tree in trees

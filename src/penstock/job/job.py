@@ -74,6 +74,8 @@ class Limits:
     """Bytes."""
     probes: float | None = None
     """Per second of event time."""
+    disk: int | None = None
+    """Bytes of files that rows may take when memory is short; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)

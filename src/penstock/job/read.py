@@ -282,6 +282,7 @@ def _limits(table: Table | None) -> Limits | None:
         cpu=table.number("cpu", "a share of a core, more than 0"),
         memory=table.size("memory"),
         probes=table.number("probes", "probes per second of event time, more than 0"),
+        disk=table.size("disk", may_be_none=True),
     )
     table.end()
     return None if limits == Limits() else limits

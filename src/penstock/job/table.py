@@ -123,13 +123,13 @@ class Table:
             raise self.wrong(key, value, _DURATION, hint)
         return self._whole(key, value, float(match[1]) * UNITS[unit], _DURATION)
 
-    def size(self, key: str) -> int | None:
-        """A number of bytes, written as ``"2 GB"`` or as a whole number."""
+    def size(self, key: str, may_be_none: bool = False) -> int | None:
+        """A number of bytes, written as ``"2 GB"`` or as a whole number; 0 if there may be none."""
         value = self.take(key)
         if value is None:
             return None
         expected = 'a size such as "512 MB" (B, KB, MB, GB, KiB, MiB, GiB) or a number of bytes'
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 1 - may_be_none:
             return value
         match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
         if match is None or match[2].upper() not in SIZES:

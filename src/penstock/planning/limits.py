@@ -1,4 +1,5 @@
-"""The two limits of a qualified plan (JTree Definition 2), and the budget of the overload policy.
+"""The two limits of a qualified plan (JTree Definition 2), the budget of the overload policy, and
+the disk that rows may take when memory is short.
 
 A limit that is None does not bind: a planner then makes that resource as small as the other limit
 lets it.
@@ -33,19 +34,25 @@ class Limits:
     cpu: float | None
     """Share of a core: 0.5 is half a second of CPU time per second."""
     memory: int | None
-    """Bytes of all windows and states."""
+    """Bytes of all windows and states in memory."""
     probes: float | None
     """Probes per second of event time. The overload policy keeps to it, planners do not look."""
+    disk: int | None
+    """Bytes of files that rows may take when ``memory`` is short; 0: they stay in memory, None:
+    whatever the disk has."""
 
     def __init__(
         self,
         cpu: float | None = None,
         memory: int | str | None = None,
         probes: float | None = None,
+        disk: int | str | None = None,
     ) -> None:
         object.__setattr__(self, "cpu", _positive("cpu", cpu, "a share of a core such as 0.5"))
-        object.__setattr__(self, "memory", _bytes(memory))
+        object.__setattr__(self, "memory", _bytes("memory", memory))
         object.__setattr__(self, "probes", _positive("probes", probes, "a number per second"))
+        none = disk == 0 and not isinstance(disk, bool)
+        object.__setattr__(self, "disk", 0 if none else _bytes("disk", disk))
 
     def __str__(self) -> str:
         parts = []
@@ -55,16 +62,21 @@ class Limits:
             parts.append(f"memory {size_text(self.memory)}")
         if self.probes is not None:
             parts.append(f"{self.probes:g} probes/s")
+        if self.disk is not None:
+            parts.append(f"disk {size_text(self.disk)}" if self.disk else "no disk")
         return ", ".join(parts) or "no limits"
 
     def to_json(self) -> dict[str, float | int | None]:
-        return {"cpu": self.cpu, "memory": self.memory, "probes": self.probes}
+        limits = {"cpu": self.cpu, "memory": self.memory, "probes": self.probes}
+        return limits if self.disk is None else limits | {"disk": self.disk}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Limits:
-        unknown = sorted(set(values) - {"cpu", "memory", "probes"})
+        unknown = sorted(set(values) - {"cpu", "memory", "probes", "disk"})
         if unknown:
-            raise OptionError(f"no limit is called {unknown[0]!r}; they are: cpu, memory, probes")
+            raise OptionError(
+                f"no limit is called {unknown[0]!r}; they are: cpu, memory, probes, disk"
+            )
         return cls(**values)
 
 
@@ -87,7 +99,7 @@ def _positive(name: str, value: Any, expected: str) -> float | None:
     return float(value)
 
 
-def _bytes(value: Any) -> int | None:
+def _bytes(name: str, value: Any) -> int | None:
     if value is None:
         return None
     expected = "bytes, or a text such as '512MiB' or '2GiB'"
@@ -96,14 +108,14 @@ def _bytes(value: Any) -> int | None:
         unit = match.group(2).upper() if match else None
         if match is None or unit not in _UNITS:
             raise OptionError(
-                f"limit memory={value!r} is no size; expected {expected} "
+                f"limit {name}={value!r} is no size; expected {expected} "
                 "(units: B, KB, MB, GB, TB, KiB, MiB, GiB, TiB)"
             )
         value = float(match.group(1)) * _UNITS[unit]
-    checked = _positive("memory", value, expected)
+    checked = _positive(name, value, expected)
     assert checked is not None
     if checked < 1:
-        raise OptionError(f"limit memory={value!r} is less than a byte; expected {expected}")
+        raise OptionError(f"limit {name}={value!r} is less than a byte; expected {expected}")
     return int(checked)
 
 

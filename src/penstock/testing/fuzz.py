@@ -3,7 +3,8 @@
 A case is a random query with random rows and pushes (:func:`penstock.testing.generators.generate`)
 and a random way to run it: plan, feedback, a budget, a host's clock; between pushes guards that
 are switched on and off, changes of plan, restarts from a checkpoint, and pushes that fail (at their
-end, while a state grows, by a signal) and are made again. Two engines go through the same: one
+end, while a state grows, by a signal) and are made again; a limit on memory so small that most rows
+are on disk, and a disk that has no room now and then. Two engines go through the same: one
 whose pushes are compiled wherever they can be, and one that goes step by step. Each must give the
 oracle's answer in every push, and both must count the same rows as late. Two cases of three have
 only what is mostly compiled.
@@ -19,6 +20,7 @@ are compared with a third, which goes step by step without feedback.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import random
 import re
@@ -166,7 +168,7 @@ class _Run:
     """An engine, and what was done to it."""
 
     def __init__(self, engine: penstock.Engine) -> None:
-        self.engine = engine
+        self.engine = _spilling_all(engine)
         self._done: list[str] = []
         self._failing = ""
         """How the next push fails, if it is to."""
@@ -180,7 +182,8 @@ class _Run:
             self._done.append(name)
             if name == "restart":
                 blob = self.engine.checkpoint()
-                self.engine = penstock.Engine.restore(self.engine.query, blob, plan=value)
+                restored = penstock.Engine.restore(self.engine.query, blob, plan=value)
+                self.engine = _spilling_all(restored)
             elif name == "fail":
                 self._failing = value
             elif name == "switch":
@@ -210,6 +213,9 @@ class _Run:
     def _sabotage(self, failing: str) -> tuple[Any, str, Any]:
         """An object, its method, and what it is to do instead."""
         states = self.engine.trees[0].states
+        spilling = self.engine._join.spilling
+        if failing == "disk" and spilling is not None:
+            return spilling.files, "_mapped", _without_disk
         if failing == "room" and states:
             return states[0], "make_room", _without_memory
         output = self.engine._join.output
@@ -244,7 +250,16 @@ def _options(chance: random.Random, by_rows: bool) -> dict[str, Any]:
             penstock.Feedback(adaptive=False, level=1),
         ]
     )
-    limits = chance.choice([None, None, penstock.Limits(cpu=1.0), penstock.Limits(probes=1e15)])
+    limits = chance.choice(
+        [
+            None,
+            penstock.Limits(cpu=1.0),
+            penstock.Limits(probes=1e15),
+            penstock.Limits(memory=1),
+            penstock.Limits(memory=chance.choice([2_000, 20_000, 200_000])),
+            penstock.Limits(memory=1, disk=chance.choice([0, 2_000, 20_000])),
+        ]
+    )
     overload = "exact"
     if limits is not None and limits.probes is not None:
         overload = chance.choice(["exact", "shed", "defer"])
@@ -265,12 +280,24 @@ def _between(chance: random.Random, graph: Any) -> list[tuple[str, Any]]:
     if chance.random() < 0.3:
         what.append(("switch", chance.randrange(1 << 30)))
     if chance.random() < 0.15:
-        what.append(("fail", chance.choice(["stage", "room", "signal"])))
+        what.append(("fail", chance.choice(["stage", "room", "signal", "disk"])))
     return what
 
 
 def _without_memory(*_: Any) -> None:
     raise MemoryError
+
+
+def _without_disk(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _spilling_all(engine: penstock.Engine) -> penstock.Engine:
+    """The engine, which moves even the smallest window to disk if it may."""
+    if engine._join.spilling is not None:
+        engine._join.spilling.least_bytes = 0
+        engine._join.spilling.pushes_after_refusal = 2
+    return engine
 
 
 def _large_case(chance: random.Random) -> Case:

@@ -2,7 +2,8 @@
 
 Results are rows of the windows. If every column of the answer is a column of a stream that lies in
 a ring, one kernel puts the results in the order of their births and copies the values out. Anything
-else (computed columns, text, NULLs) is the general way's, :mod:`penstock.engine.output.projection`.
+else (computed columns, text, NULLs, rows on disk, which are counted when they are read) is the
+general way's, :mod:`penstock.engine.output.projection`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class PlainAnswer:
         """The table of ``results``: rows of ``streams``, then births and deaths, in the order of
         row ``by``.
 
-        None if a column has had a NULL, or they lie too far apart to be put in order here.
+        None if a column has had a NULL or lies in a file, or they lie too far apart to be put in
+        order here.
         """
         count = self._likely = results.shape[1]
         code, order, out = self.get_ready(streams)
@@ -71,7 +73,7 @@ class PlainAnswer:
     def get_ready(self, streams: list[str]) -> tuple[Int64s, Int64s, Int64s]:
         """What the kernel needs for as many results as are likely: code, working space, columns.
 
-        There is no code if a column has had a NULL.
+        There is no code if a column has had a NULL, or lies in a file.
         """
         written = [ring.rows.generation for _, ring in self._columns]
         if written != self._written or streams != self._streams:
@@ -100,7 +102,7 @@ class PlainAnswer:
     def _write_down(self, streams: list[str]) -> None:
         code: list[int] = []
         self._code = np.empty(0, np.int64)
-        if any(ring.flags is not None for _, ring in self._columns):
+        if any(ring.flags is not None or ring.is_in_file for _, ring in self._columns):
             return
         for stream, ring in self._columns:
             column = ring.rows.columns[ring.column]

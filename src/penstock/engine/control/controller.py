@@ -45,7 +45,7 @@ from penstock.engine.options import Options
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.errors import PenstockError
 from penstock.plan.plan import Plan, write
-from penstock.planning.limits import Limits
+from penstock.planning.limits import Limits, size_text
 from penstock.query.join_graph import JoinGraph
 
 if TYPE_CHECKING:
@@ -134,6 +134,13 @@ class Controlled(Protocol):
     def nbytes(self) -> int:
         """Bytes of all windows and states, and of what is held above them."""
 
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of windows that are in files, not in memory."""
+
+    def spill(self) -> str:
+        """Move rows to disk until a limit on memory holds; why not, if that was refused."""
+
     def sweep(self) -> None:
         """Let go of what has passed."""
 
@@ -166,11 +173,15 @@ class Controller:
         """The controller's latest decision."""
         self.looks = 0
         self.migrations = 0
+        self.has_limits = self.limits.cpu is not None or self.limits.memory is not None
+        """Whether anything is measured and compared after each push."""
         self._measures = LimitWatch(self.limits)
         self._is_over = False
         """Whether a measured limit has been exceeded since the last look."""
         self._told: tuple[str, ...] = ()
         """The measured limits that the latest event said are exceeded."""
+        self._refused = ""
+        """Why rows could not go to disk, as the latest event said."""
         self._has_begun = is_planned
         """Whether there is a plan that somebody or something has chosen."""
         self._watch = StepWatch()
@@ -315,8 +326,6 @@ class Controller:
 
     def after_push(self, engine: Controlled, rows: int, seconds: float) -> None:
         """``rows`` were pushed, in so many CPU seconds; look, if it is time to."""
-        if self.limits.cpu is not None or self.limits.memory is not None:
-            self._measure(engine, seconds)
         if not self.is_on:
             return
         self._rows += rows
@@ -329,8 +338,8 @@ class Controller:
         if self._is_due(engine):
             self._trying(engine, lambda: self._look(engine))
 
-    def _measure(self, engine: Controlled, spent: float) -> None:
-        """Compare what a push has used with the limits; tell when one breaks, or holds again."""
+    def measure(self, engine: Controlled, spent: float) -> None:
+        """Compare what a push has used, which took ``spent`` CPU seconds, with the limits."""
         watch, most = self._measures, self.limits.memory
         nbytes = None
         if most is not None:
@@ -339,11 +348,30 @@ class Controller:
                 engine.sweep()
                 nbytes = engine.nbytes
         watch.note(None if engine.by_rows else engine.seconds, spent, nbytes)
-        over = watch.over
-        if over == self._told:
-            return
-        self._is_over = bool(set(over) - set(self._told))
-        self._told = over
+        news = set(watch.over) - set(self._told)
+        # With rows on disk, memory is full again and again: that is no reason to look each time.
+        self._is_over |= bool(news - ({"memory"} if engine.disk_bytes else set()))
+
+    def keep_limits(self, engine: Controlled) -> None:
+        """Whatever could be done about the plan is done: move rows to disk, if memory is still too
+        short; tell when a limit breaks, or holds again."""
+        watch = self._measures
+        if self.limits.memory is not None:
+            before = engine.disk_bytes
+            refused = engine.spill()
+            watch.note_memory(engine.nbytes)
+            if not before and engine.disk_bytes:
+                self._tell(engine, f"memory is full: {size_text(engine.disk_bytes)} go to disk")
+            if refused and refused != self._refused:
+                self._tell(engine, f"memory is full, and no more rows go to disk: {refused}")
+            self._refused = refused
+        if watch.over != self._told:
+            self._told = watch.over
+            self._tell(engine, f"measured: {watch.in_words() or 'within the limits again'}")
+
+    def _tell(self, engine: Controlled, reason: str) -> None:
+        """Put what was measured on record; the plan stays."""
+        watch = self._measures
         numbers = {"cpu": watch.cpu, "memory": watch.memory}
         plan = write(engine.plan)
         self._add(
@@ -353,9 +381,9 @@ class Controller:
                 plan,
                 engine.seconds,
                 engine.rows,
-                f"measured: {watch.in_words() or 'within the limits again'}",
+                reason,
                 None,
-                over,
+                watch.over,
                 {name: float(value) for name, value in numbers.items() if value is not None},
             )
         )
@@ -458,7 +486,7 @@ class Controller:
         decision, self._memory = look(
             problem,
             engine.plan_with_orders,
-            self.limits,
+            self._limits_of_plans(engine),
             self._memory or Memory(),
             now,
             in_the_long_run,
@@ -482,6 +510,13 @@ class Controller:
             self._follow_up = math.inf
         return decision
 
+    def _limits_of_plans(self, engine: Controlled) -> Limits:
+        """What a plan may use: rows on disk are part of what it needs, and take no memory."""
+        most, away = self.limits.memory, engine.disk_bytes
+        if most is None or not away:
+            return self.limits
+        return Limits(self.limits.cpu, most + away, self.limits.probes)
+
     def _measured(self, engine: Controlled, elapsed: float) -> Measured:
         """What the plan has cost since the last look, if the windows were full and all states
         complete."""
@@ -492,7 +527,7 @@ class Controller:
         calm = is_full and (math.isinf(self._follow_up) or now >= self._follow_up + elapsed)
         return Measured(
             self._spent / elapsed if calm and elapsed > 0 else None,
-            engine.nbytes if is_full or "memory" in over else None,
+            engine.nbytes + engine.disk_bytes if is_full or "memory" in over else None,
         )
 
     def _carry_out(self, engine: Controlled, decision: Decision) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from penstock.engine.options import Options
+from penstock.explain.disk_text import disk_text
 from penstock.explain.execution_text import execution_text
 from penstock.explain.explanation import explain
 from penstock.explain.feedback_text import feedback_text
@@ -19,7 +20,7 @@ from penstock.planning.problem import Problem
 from penstock.planning.statistics import Statistics
 from penstock.query.join_graph import JoinGraph
 
-ANALYSES = (history_text, feedback_text, overload_text, execution_text, silence_text)
+ANALYSES = (disk_text, history_text, feedback_text, overload_text, execution_text, silence_text)
 """What stands below the plan, each if it has something to say."""
 
 
@@ -54,5 +55,5 @@ def engine_text(engine: Explained, why: str, running: float, analyze: bool) -> s
     costs = calibrated_costs()
     problem = Problem(engine.query, statistics, costs=costs, join=engine.options.join)
     told = text(explain(problem, engine.plan, engine.options.limits, why, observed))
-    parts = ANALYSES if analyze else ()
+    parts = ANALYSES if analyze else (disk_text,)
     return "\n\n".join([told, *filter(None, (part(metrics) for part in parts))])

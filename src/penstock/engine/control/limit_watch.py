@@ -35,7 +35,6 @@ class LimitWatch:
     def note(self, seconds: float | None, spent: float, nbytes: int | None) -> None:
         """A push is done: event time is at ``seconds`` (None on the arrival line), and it took
         ``spent`` CPU seconds; ``nbytes`` are held."""
-        self.memory = nbytes
         if seconds is not None and self.limits.cpu is not None:
             elapsed = 0.0 if self._at is None else max(0.0, seconds - self._at)
             self._at = seconds
@@ -43,6 +42,11 @@ class LimitWatch:
             self._spent = self._spent * kept + spent
             self._passed = self._passed * kept + elapsed
             self.cpu = self._spent / self._passed if self._passed >= LEAST_SPAN else None
+        self.note_memory(nbytes)
+
+    def note_memory(self, nbytes: int | None) -> None:
+        """``nbytes`` are held now."""
+        self.memory = nbytes
         self.over = tuple([name for name, used, limit in self._compared() if used > limit])
 
     @property

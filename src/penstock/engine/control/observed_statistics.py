@@ -203,7 +203,8 @@ def _passing(sample: StreamSample) -> float:
 def _width(leaf: LeafWindow) -> float:
     """Bytes of a row: its lifespan, its keys, its payload."""
     fixed: int = sum(column.dtype.itemsize for column in leaf.payload.in_rings.values())
-    return LIFESPAN + KEY * leaf.key_count + fixed + leaf.payload.nbytes / len(leaf.rows)
+    other = leaf.payload.nbytes + leaf.payload.bytes_away
+    return LIFESPAN + KEY * leaf.key_count + fixed + other / len(leaf.rows)
 
 
 def _ratio(one: float, other: float) -> float:

@@ -112,6 +112,20 @@ class PlanChanges:
         join = self._join
         return sum(tree.nbytes for tree in join.trees) + join.output.nbytes
 
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of windows that are in files, not in memory."""
+        spilling = self._join.spilling
+        return 0 if spilling is None else spilling.bytes_away
+
+    def spill(self) -> str:
+        """Move rows to disk until a limit on memory holds; why not, if that was refused."""
+        spilling = self._join.spilling
+        if spilling is None:
+            return ""
+        spilling.keep_within(lambda: self.nbytes)
+        return spilling.files.refused
+
     @uninterrupted
     def sweep(self) -> None:
         """Let go of what has passed."""
@@ -174,23 +188,31 @@ class PlanChanges:
         if self._join.is_torn:
             return
         with self._join.tearing:
-            if self._join.owes:
-                if self.preparation is not None:
-                    self._prepare(self.preparation, rows)
+            if not self.control.has_limits:
+                self._look_after(rows, seconds)
                 return
-            if self.preparation is None:
-                if self.eddy is not None:
-                    self._route(self.eddy, rows)
-                else:
-                    self.control.after_push(self, rows, seconds)
+            self.control.measure(self, seconds)
+            self._look_after(rows, seconds)
+            self.control.keep_limits(self)
+
+    def _look_after(self, rows: int, seconds: float) -> None:
+        if self._join.owes:
             if self.preparation is not None:
                 self._prepare(self.preparation, rows)
+            return
+        if self.preparation is None:
+            if self.eddy is not None:
+                self._route(self.eddy, rows)
             else:
-                for tree in self._join.trees:
-                    if tree.missing:
-                        tree.complete_beside(rows)
-                if self._kept:
-                    self._kept.look_after(rows)
+                self.control.after_push(self, rows, seconds)
+        if self.preparation is not None:
+            self._prepare(self.preparation, rows)
+        else:
+            for tree in self._join.trees:
+                if tree.missing:
+                    tree.complete_beside(rows)
+            if self._kept:
+                self._kept.look_after(rows)
 
     def give_up_preparing(self) -> None:
         """Let go of the change that is prepared: the plan is taken over in another way."""

@@ -16,6 +16,7 @@ push, and a lack of memory costs time and no answer.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from penstock.engine.running.expiry import Expiry
 from penstock.engine.state.arrival import SLICE
 from penstock.engine.state.clock import END, START, Clock
 from penstock.engine.state.composites import Composites, concatenate
+from penstock.engine.state.spilling import Spilling
 from penstock.engine.state.windows import Windows
 from penstock.engine.state.working_memory import NO_ROOM
 from penstock.engine.tree.join_tree import JoinTree, Marks
@@ -70,10 +72,16 @@ class RunningJoin:
     """One query, its options, and everything that it holds."""
 
     def __init__(
-        self, query: JoinGraph, options: Options, plan: Plan, keep_dropped: bool = False
+        self,
+        query: JoinGraph,
+        options: Options,
+        plan: Plan,
+        keep_dropped: bool = False,
+        spill_folder: str | os.PathLike[str] | None = None,
     ) -> None:
         """``query`` at its start, with the trees of ``plan``. With ``keep_dropped``, rows that are
-        not taken in are kept until somebody drains them."""
+        not taken in are kept until somebody drains them. Rows beyond a limit on memory are in files
+        in ``spill_folder``."""
         self.query = query
         self.options = options
         self.by_rows = query.by_rows
@@ -99,6 +107,9 @@ class RunningJoin:
         self.leaves = [windows.leaves for windows in self.windows]
         self.all_leaves = [leaf for each in self.leaves for leaf in each.values()]
         """Those of all blocks."""
+        self.spill_folder = spill_folder
+        self.spilling = Spilling.of(self.all_leaves, options.limits, spill_folder)
+        """What moves rows to disk when a limit on memory binds, if there is one."""
         self.has_one_window_each = not self.by_rows and len(self.all_leaves) == len(query.sources)
         """Whether every source has one window, whose rows are as many as were taken in."""
         self.trees = self._first_trees(plan)

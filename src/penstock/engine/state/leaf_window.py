@@ -10,6 +10,7 @@ On the arrival line, birth is the tuple's place. When tuples die is the rule of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -25,8 +26,10 @@ from penstock.engine.state.indexed_rows import IndexedRows
 from penstock.engine.state.lifespan import lifespan_of
 from penstock.engine.state.payload import Payload
 from penstock.engine.state.plain_append import PlainAppend
+from penstock.engine.state.ring_files import PAYLOAD
 from penstock.engine.state.row_encoder import RowEncoder
 from penstock.engine.state.rows import BIRTH, DEATH, Rows
+from penstock.engine.state.spill_files import SpillFiles
 from penstock.kernels import lifespan, pairs, ring
 from penstock.plan.stream_set import StreamSet
 from penstock.query.expression import Expression
@@ -106,7 +109,36 @@ class LeafWindow(IndexedRows):
 
     @property
     def nbytes(self) -> int:
+        """Bytes in memory."""
         return self.rows.nbytes + self.payload.nbytes + self.lifespan.nbytes
+
+    # -- on disk -----------------------------------------------------------------------------
+
+    def bytes_of(self, kind: int) -> int:
+        """Bytes in memory that can go to disk, of a kind
+        (:mod:`penstock.engine.state.ring_files`)."""
+        return self.rows.bytes_of(kind) + (self.payload.nbytes if kind == PAYLOAD else 0)
+
+    @property
+    def bytes_away(self) -> int:
+        """Bytes that are in files, not in memory."""
+        return self.rows.bytes_away + self.payload.bytes_away
+
+    def spill(self, kind: int, share: float, files: SpillFiles) -> bool:
+        """Move the oldest ``share`` of the rows of which that kind is in memory to ``files``; False
+        if there is not enough room in them."""
+        rows = self.rows
+        cold = self.payload.cold if kind == PAYLOAD else rows.cold(kind)
+        cold = max(cold, rows.tail)
+        before = rows.head - math.floor((rows.head - cold) * (1 - share))
+        if kind == PAYLOAD:
+            return self.payload.spill(before, files)
+        return rows.spill(kind, before, files)
+
+    def let_go(self) -> None:
+        """Let memory go that the push has read or written of rows that are on disk."""
+        self.rows.let_go()
+        self.payload.let_go()
 
     @property
     def fixed_span(self) -> int | None:

@@ -1,7 +1,9 @@
 """The columns of a stream that results, residual predicates and aggregates read.
 
 Fixed-width values live in rings beside the keys and are taken by compiled kernels; a second ring
-of flags appears with the first NULL. Every other type is kept in Arrow chunks.
+of flags appears with the first NULL. Every other type is kept in Arrow chunks. When a limit on
+memory binds, the oldest rows of both are in files alone
+(:mod:`penstock.engine.state.spill_files`).
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.engine.state.ring_files import PAYLOAD
 from penstock.engine.state.rows import Rows
+from penstock.engine.state.spill_files import SpillFiles, let_go
 from penstock.kernels import ring
 from penstock.values.arrow_chunks import ArrowChunks
 from penstock.values.arrow_layout import validity_of
@@ -36,13 +40,23 @@ class RingColumn:
         self.rows = rows
         self.type = type_
         self.dtype = np.dtype(dtype)
-        self.column = rows.add_column(self.dtype)
+        self.column = rows.add_column(self.dtype, is_payload=True)
         self.flags: int | None = None
 
     def make_flags(self) -> None:
         """Have room for NULLs; up to now there was none."""
-        self.flags = self.rows.add_column(np.bool_)
+        self.flags = self.rows.add_column(np.bool_, is_payload=True)
         self.rows.columns[self.flags][:] = True
+
+    @property
+    def is_in_file(self) -> bool:
+        """Whether it lies in a file."""
+        return self.rows.is_in_file(PAYLOAD)
+
+    @property
+    def cold(self) -> int:
+        """Rows before this one are on disk."""
+        return self.rows.cold(PAYLOAD)
 
     def append(self, start: int, values: pa.Array) -> None:
         """Add the rows from ``start`` on; there is room for NULLs if they have any."""
@@ -76,6 +90,11 @@ class ChunkColumn:
         self.type = type_
         self.chunks = ArrowChunks(type_, rows.head)
 
+    @property
+    def cold(self) -> int:
+        """Rows before this one are on disk."""
+        return self.chunks.cold
+
     def append(self, start: int, values: pa.Array) -> None:
         del start
         self.chunks.append(values)
@@ -88,6 +107,9 @@ class Payload:
     """The payload columns of one leaf, by name."""
 
     def __init__(self, rows: Rows, schema: pa.Schema, names: list[str]) -> None:
+        self._rows = rows
+        self._files: SpillFiles | None = None
+        """The files that the oldest rows are in, if there are any."""
         self.columns: dict[str, RingColumn | ChunkColumn] = {}
         for name in names:
             type_ = schema.field(name).type
@@ -110,7 +132,7 @@ class Payload:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in Arrow chunks; rings count with their rows."""
+        """Bytes of Arrow chunks in memory; rings count with their rows."""
         return sum(chunks.nbytes for chunks in self.chunked)
 
     def bytes_of_value(self, name: str) -> float:
@@ -118,7 +140,31 @@ class Payload:
         column = self.columns[name]
         if isinstance(column, RingColumn):
             return 0.0
-        return column.chunks.nbytes / max(1, sum(map(len, column.chunks.chunks)))
+        held = column.chunks.nbytes + column.chunks.bytes_away
+        return held / max(1, sum(map(len, column.chunks.chunks)))
+
+    @property
+    def cold(self) -> int:
+        """All columns of the rows before this one are on disk."""
+        return min((column.cold for column in self.columns.values()), default=self._rows.head)
+
+    @property
+    def bytes_away(self) -> int:
+        """Bytes of Arrow chunks in files."""
+        return sum(chunks.bytes_away for chunks in self.chunked)
+
+    def spill(self, before: int, files: SpillFiles) -> bool:
+        """Keep the rows before ``before`` in ``files`` alone, or more where that is simpler; False
+        if there is not enough room."""
+        self._files = files
+        in_files = not self.in_rings or self._rows.spill(PAYLOAD, before, files)
+        return all([in_files, *(chunks.spill(before, files.array) for chunks in self.chunked)])
+
+    def let_go(self) -> None:
+        """Let memory go that was read of rows in files."""
+        if self._files is not None:
+            for chunks in self.chunked:
+                chunks.let_go(let_go)
 
     def append(self, start: int, values: dict[str, pa.Array]) -> None:
         """Add the rows from ``start`` on."""
@@ -129,7 +175,10 @@ class Payload:
 
     def take(self, name: str, rows: Int64s) -> pa.Array:
         """Column ``name`` in ``rows``."""
-        return self.columns[name].take(rows)
+        column = self.columns[name]
+        if self._files is not None:
+            self._files.rows_back += int(np.count_nonzero(rows < column.cold))
+        return column.take(rows)
 
     def truncate(self, head: int) -> None:
         for chunks in self.chunked:

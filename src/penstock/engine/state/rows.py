@@ -3,8 +3,8 @@
 The common ground of leaf windows and states of composites. A row has an ever-growing sequence
 number, a birth and a death; rows live from ``tail`` to ``head``. Every column is a numpy array of
 ``capacity`` (a power of two) values. Columns and hash indexes are resized together, in one piece of
-memory. Appending never moves a row to another number, so :meth:`truncate` can take back what a
-failed push put in.
+memory, or partly in files (:mod:`penstock.engine.state.ring_files`). Appending never moves a row to
+another number, so :meth:`truncate` can take back what a failed push put in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.index_sweep import IndexSweep
 from penstock.engine.state.page_by_page import give_page_by_page
+from penstock.engine.state.ring_files import HEADS, KEYS, PAYLOAD, Blocks, RingFiles
 from penstock.engine.state.spare_memory import Block, SpareMemory
+from penstock.engine.state.spill_files import SpillFiles, let_go
 from penstock.errors import PenstockError
 from penstock.kernels import ring
 from penstock.kernels.index import LARGEST
@@ -65,6 +67,10 @@ class Rows:
         """Functions that are called when rows get new numbers."""
         self.spare: SpareMemory | None = None
         """The memory to use, if the ring is filled bit by bit and it need not be new."""
+        self.on_disk: RingFiles | None = None
+        """What of it lies in files, if anything does."""
+        self._payload: set[int] = set()
+        """Columns that no probe reads."""
         self._behind: list[Callable[[], None]] = []
         """What followers have yet to do: there was no memory when rows got new numbers."""
         self._alive_at_check = 0
@@ -95,8 +101,84 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by columns and indexes."""
-        return sum(c.nbytes for c in self.columns) + sum(i.nbytes for i in self.indexes)
+        """Bytes of columns and indexes in memory."""
+        total = sum(c.nbytes for c in self.columns) + sum(i.nbytes for i in self.indexes)
+        return total - self.bytes_away
+
+    @property
+    def bytes_away(self) -> int:
+        """Bytes of columns and indexes that are on disk alone, or of no row."""
+        if self.on_disk is None:
+            return 0
+        return sum(
+            part.nbytes - self.on_disk.nbytes(part, kind, self.tail, self.head)
+            for part, kind in self._parts()
+        )
+
+    def bytes_of(self, kind: int) -> int:
+        """Bytes in memory of columns of a ``kind`` (:mod:`penstock.engine.state.ring_files`)."""
+        disk = self.on_disk
+        return sum(
+            part.nbytes if disk is None else disk.nbytes(part, kind, self.tail, self.head)
+            for part, its in self._parts()
+            if its == kind
+        )
+
+    def _parts(self) -> list[tuple[NDArray[Any], int]]:
+        """All columns, and heads and entries of indexes, each with its kind."""
+        arrays = [*self.columns, *(a for i in self.indexes for a in (i.heads, i.entries))]
+        return list(zip(arrays, self._kinds, strict=True))
+
+    @property
+    def _kinds(self) -> list[int]:
+        columns = range(len(self.columns))
+        kinds = [PAYLOAD if number in self._payload else KEYS for number in columns]
+        return kinds + [HEADS, KEYS] * len(self.indexes)
+
+    def is_in_file(self, kind: int) -> bool:
+        """Whether columns of a ``kind`` lie in a file."""
+        return self.on_disk is not None and kind in self.on_disk.blocks
+
+    def cold(self, kind: int) -> int:
+        """Columns of a ``kind`` of the rows before this one are on disk."""
+        return self.on_disk.cold[kind] if self.on_disk and kind in self.on_disk.blocks else 0
+
+    # -- on disk -----------------------------------------------------------------------------
+
+    def spill(self, kind: int, before: int, files: SpillFiles) -> bool:
+        """Keep the rows before ``before`` on disk alone, as far as columns of a ``kind`` go; False
+        if there is no room on disk, and nothing has changed."""
+        disk = self.on_disk or RingFiles(files)
+        if kind not in disk.blocks:
+            wanted, known = disk.wanted, self.on_disk
+            disk.wanted, self.on_disk = wanted | {kind}, disk
+            try:
+                fresh = self._allocate(self.capacity)
+                if kind in fresh[2]:
+                    disk.cold[kind] = self.tail
+                    self._move_to(fresh)
+            finally:
+                if kind not in disk.blocks:
+                    disk.wanted, self.on_disk = wanted, known
+            if kind not in disk.blocks:
+                return False
+        disk.cold[kind] = max(disk.cold[kind], min(before, self.head))
+        self.let_go()
+        return True
+
+    def let_go(self) -> None:
+        """Let memory go that a push has read or written of rows that are on disk."""
+        if self.on_disk is not None:
+            self.on_disk.let_go(self._parts(), self.head)
+
+    def bring_back(self) -> None:
+        """Hold all rows in memory again."""
+        disk, self.on_disk = self.on_disk, None
+        try:
+            self._resize(self.capacity)
+        except MemoryError:
+            self.on_disk = disk
+            raise
 
     def forget_earlier(self) -> None:
         """Nobody probes as of an earlier time any more."""
@@ -113,11 +195,14 @@ class Rows:
         """Something that belongs to the rows lies elsewhere from now on."""
         self.generation = next(_GENERATIONS)
 
-    def add_column(self, dtype: Any) -> int:
-        """A new column, zero in all rows; its number."""
+    def add_column(self, dtype: Any, is_payload: bool = False) -> int:
+        """A new column, zero in all rows; its number. ``is_payload`` if no probe reads it."""
         self.generation = next(_GENERATIONS)
         self.columns.append(np.zeros(self.capacity, dtype))
-        return len(self.columns) - 1
+        number = len(self.columns) - 1
+        if is_payload:
+            self._payload.add(number)
+        return number
 
     def add_index(self) -> HashIndex:
         """A new index, in which no row has been entered yet."""
@@ -196,6 +281,8 @@ class Rows:
             index.truncate(self.mask, self.tail, head)
         self.head = head
         self.low = self.tail
+        if self.on_disk is not None:
+            self.on_disk.cold = [min(each, head) for each in self.on_disk.cold]
         self._forget_expected()
         self._sweep.forget_begun()
 
@@ -240,6 +327,8 @@ class Rows:
         self.tail = self.low = self.head
         self.head += len(rows)
         self._adopt(*fresh)
+        if self.on_disk is not None:
+            self.on_disk.cold = [self.tail, self.tail]
         for column, values in zip(self.columns, kept, strict=True):
             ring.put(column, self.mask, self.tail, values)
         for index, entries in zip(self.indexes, saved, strict=True):
@@ -299,23 +388,25 @@ class Rows:
         """
         self.keep_only(alive, min(len(self), 4 * len(alive)))
 
-    def _allocate(self, capacity: int) -> tuple[int, list[NDArray[Any]]]:
-        """New memory for all columns and indexes, in one piece; nothing else changes yet.
+    def _allocate(self, capacity: int) -> tuple[int, list[NDArray[Any]], Blocks]:
+        """New memory for all columns and indexes, in one piece and those of files; nothing else
+        changes yet.
 
         A large piece is given huge pages by numpy, which makes random access much cheaper.
         """
         types = self._types
         sizes = [capacity * dtype.itemsize for dtype in types]
-        total = sum(sizes)
-        whole = np.empty(total, np.uint8) if self.spare is None else self.spare.take(total)
-        parts = []
-        start = 0
-        for size, dtype in zip(sizes, types, strict=True):
-            parts.append(whole[start : start + size].view(dtype))
-            start += size
+        if self.on_disk is None:
+            pieces, blocks = _cut(self._memory(sum(sizes)), sizes), Blocks()
+        else:
+            pieces, blocks = self.on_disk.allocate(sizes, self._kinds, self._memory)
+        parts = [piece.view(dtype) for piece, dtype in zip(pieces, types, strict=True)]
         for heads in parts[len(self.columns) :: 2]:
             heads[:] = 0
-        return capacity, parts
+        return capacity, parts, blocks
+
+    def _memory(self, size: int) -> Block:
+        return np.empty(size, np.uint8) if self.spare is None else self.spare.take(size)
 
     @property
     def _types(self) -> list[np.dtype[Any]]:
@@ -328,7 +419,7 @@ class Rows:
         """Bytes of a row."""
         return sum(dtype.itemsize for dtype in self._types)
 
-    def _adopt(self, capacity: int, parts: list[NDArray[Any]]) -> None:
+    def _adopt(self, capacity: int, parts: list[NDArray[Any]], blocks: Blocks) -> None:
         """Let columns and indexes, all still empty, live in new memory."""
         self.generation = next(_GENERATIONS)
         self.capacity = capacity
@@ -338,13 +429,30 @@ class Rows:
         self.columns = parts[:count]
         for number, index in enumerate(self.indexes):
             index.move_to(*parts[count + 2 * number : count + 2 * number + 2])
+        if self.on_disk is not None:
+            self.on_disk.blocks = blocks
 
     def _resize(self, capacity: int) -> None:
-        fresh = self._allocate(capacity)
+        self._move_to(self._allocate(capacity))
+
+    def _move_to(self, fresh: tuple[int, list[NDArray[Any]], Blocks]) -> None:
+        """Move to new memory with all rows."""
         old_columns, old_mask = self.columns, self.mask
         old_entries = [index.entries for index in self.indexes]
+        old_blocks = [] if self.on_disk is None else list(self.on_disk.blocks.values())
         self._adopt(*fresh)
         for old, new in zip(old_columns, self.columns, strict=True):
             ring.move(old, old_mask, new, self.mask, self.tail, self.head)
+            if self.on_disk is not None:  # So that never more than a column comes back at once.
+                self.let_go()
+                for block in old_blocks:
+                    let_go(block)
         for index, entries in zip(self.indexes, old_entries, strict=True):
             index.enter_again(self.mask, entries, old_mask, self.tail)
+        self.let_go()
+
+
+def _cut(whole: Block, sizes: list[int]) -> list[Block]:
+    """Pieces of ``whole``, one after the other."""
+    stops = list(itertools.accumulate(sizes))
+    return [whole[stop - size : stop] for stop, size in zip(stops, sizes, strict=True)]

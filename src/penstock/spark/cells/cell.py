@@ -11,6 +11,7 @@ On the arrival line there is one cell, which sees everything anyway.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from penstock.cells.delivery import Delivery, from_chunk, to_chunk
 from penstock.cells.placement import Placement
 from penstock.cells.router import Router
 from penstock.engine.engine import Engine
+from penstock.engine.state.spill_files import is_in_memory
 from penstock.query.join_graph import JoinGraph
 
 
@@ -42,13 +44,23 @@ class CellSettings:
 
     def engine(self) -> Engine:
         """A new engine."""
-        options = {**self.options, "keep_dropped": True}
-        return Engine(self.query, plan=self.plan, lateness=self.lateness, **options)
+        return Engine(self.query, plan=self.plan, lateness=self.lateness, **self.engine_options)
+
+    @property
+    def engine_options(self) -> dict[str, Any]:
+        """The options of an engine in this process."""
+        return {"spill_folder": local_folder(), **self.options, "keep_dropped": True}
 
     @property
     def lateness(self) -> dict[str, int] | None:
         """The lateness of each source in milliseconds, None on the arrival line."""
         return None if self.query.by_rows else dict(self.delays)
+
+
+def local_folder() -> str | None:
+    """Spark's folder for local files, for rows beyond memory; None if it is not to be used."""
+    first = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return first if os.path.isdir(first) and not is_in_memory(first) else None
 
 
 class Delivered(Protocol):
@@ -88,8 +100,7 @@ class Cell:
         plan = None if keep_plan else settings.plan
         options = {
             "max_results": None,  # Who leaves it out now wants none.
-            **settings.options,
-            "keep_dropped": True,
+            **settings.engine_options,
             "lateness": settings.lateness,
         }
         return cls(settings, Engine.restore(settings.query, blob, plan, **options))
