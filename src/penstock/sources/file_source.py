@@ -239,4 +239,4 @@ def infer_schema(tree: FileTree, format_name: str, options: Mapping[str, str]) -
 
 
 def _first_line(problem: BaseException) -> str:
-    return (str(problem).splitlines() or [type(problem).__name__])[0]
+    return (str(problem).splitlines() or [type(problem).__name__])[0].rstrip(".")

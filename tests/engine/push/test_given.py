@@ -167,3 +167,30 @@ def test_schemas_from_data() -> None:
         penstock.parse(TEXT, {"A": SCHEMA, "B": []})
     with pytest.raises(OptionError, match="'name' of B has no value that tells its type"):
         penstock.parse(TEXT, {"A": SCHEMA, "B": [{"id": 1, "price": 1, "name": None, "ts": 0}]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.int64(), 1.5),
+        (pa.int32(), Decimal("1.5")),
+        (pa.timestamp("ms"), datetime.datetime(2026, 1, 1, 1, 2, 3, 123_456)),
+        (pa.date32(), datetime.datetime(2026, 1, 1, 1)),
+        (pa.duration("s"), datetime.timedelta(milliseconds=5)),
+        (pa.time32("ms"), datetime.time(1, 2, 3, 123_456)),
+    ],
+)
+@pytest.mark.parametrize("as_columns", [False, True])
+def test_values_of_lists_are_not_cut_off(kind: pa.DataType, value: Any, as_columns: bool) -> None:
+    """Arrow makes 1 of 1.5 if an integer is asked for, of a table's column it does not."""
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("v", kind)])
+    text = "SELECT A.v FROM A [RANGE 1 SECOND], B [RANGE 1 SECOND] WHERE A.x = B.x"
+    engine = penstock.Engine(penstock.parse(text, dict.fromkeys("AB", schema)))
+    row = {"ts": 0, "x": 1, "v": value}
+    given: Any = {name: [each] for name, each in row.items()} if as_columns else [row]
+    with pytest.raises(InputError, match=r"column 'v' of A is of type .* cut off; declare 'v' as"):
+        engine.push({"A": given})
+    whole = {int: 2, float: 2.0, Decimal: Decimal(2)}.get(type(value))
+    if whole is not None:
+        row = {"ts": 0, "x": 1, "v": whole}
+        assert engine.push({"A": [row], "B": [row]}).to_pylist() == [{"v": 2}]

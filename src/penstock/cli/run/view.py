@@ -279,11 +279,11 @@ def started(event: Start) -> str:
 def summary(progress: Progress, seconds: float) -> list[tuple[str, str]]:
     """The run in a few lines, as pairs of label and text."""
     rows, latest = sum(progress.rows.values()), progress.latest
+    by_source = ", ".join(f"{name} {number:,}" for name, number in progress.rows.items())
     lines = [
         (
             "input",
-            f"{rows:,} rows in {span(seconds)}; "
-            + ", ".join(f"{name} {number:,}" for name, number in progress.rows.items()),
+            "; ".join(filter(None, (f"{rows:,} rows in {span(seconds)}", by_source))),
         ),
         ("results", f"{progress.results:,}"),
         *dropped_lines(progress),

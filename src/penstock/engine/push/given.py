@@ -99,6 +99,9 @@ def _from_rows(source: Source, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
                 columns[name] = times_of(pa.array(values, pa.string()), text, kind)
             else:
                 columns[name] = pa.array(values, kind)
+                lost = _lossy(values, columns[name])
+                if lost is not None:
+                    raise _loss(source, name, lost, kind, "a part of one would be cut off")
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
             line = str(problem).partition("\n")[0]
             raise InputError(
@@ -106,6 +109,37 @@ def _from_rows(source: Source, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
                 + _hint(source, name, pa.string() if text_found else pa.null(), kind)
             ) from None
     return pa.table(columns)
+
+
+def _lossy(values: Sequence[Any], column: pa.Array) -> pa.DataType | None:
+    """The type that ``values`` have by themselves if ``column``, made of them, lacks a part: Arrow
+    cuts fractions off, and microseconds, without a word."""
+    if not (pa.types.is_integer(column.type) or pa.types.is_temporal(column.type)):
+        return None
+    try:
+        found = pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    if found.type == column.type:
+        return None
+    try:
+        there = found.cast(column.type)
+    except pa.ArrowInvalid:
+        return found.type
+    except pa.ArrowNotImplementedError:
+        return None
+    is_day = pa.types.is_date(column.type) and pa.types.is_timestamp(found.type)
+    return found.type if is_day and not there.cast(found.type).equals(found) else None
+
+
+def _loss(
+    source: Source, name: str, found: pa.DataType, wanted: pa.DataType, line: str
+) -> InputError:
+    return InputError(
+        f"column {name!r} of {source.name} is of type {found}; the query was given {wanted}, and "
+        f"not every value can be had in it: {line}; declare {name!r} as {found}, or convert it "
+        f"with that loss: {_cast(name, wanted)[:-1]}, safe=False)"
+    )
 
 
 def _converted(source: Source, name: str, column: Any, wanted: pa.DataType) -> Any:
@@ -118,11 +152,7 @@ def _converted(source: Source, name: str, column: Any, wanted: pa.DataType) -> A
             return column.cast(wanted)
         except pa.ArrowInvalid as problem:
             line = str(problem).partition("\n")[0]
-            raise InputError(
-                f"column {name!r} of {source.name} is of type {found}; the query was given "
-                f"{wanted}, and not every value can be had in it: {line}; declare {name!r} as "
-                f"{found}, or convert it with that loss: {_cast(name, wanted)[:-1]}, safe=False)"
-            ) from None
+            raise _loss(source, name, found, wanted, line) from None
     raise InputError(
         f"column {name!r} of {source.name} is of type {found}; the query was given {wanted}"
         + _hint(source, name, found, wanted)

@@ -71,7 +71,7 @@ function healthWords({ status, sources, last_batch: last, watermark }, now) {
   if (told.length) words.push(["", `Backlog ${short(told.reduce((sum, each) => sum + each.backlog, 0))} rows`]);
   for (const each of sources.filter((one) => one.silent !== null)) {
     const since = each.last === null ? "it has sent nothing" : `its last rows came at ${clockTime(each.last)}`;
-    words.push(["bad", `All state waits for ${each.name}: ${since}, ${span(each.silent)} of event time behind`]);
+    words.push(["bad", `All state waits for ${each.name}: ${since}, ${span(each.silent)} of event time behind. idle says how long to wait`]);
   }
   return words;
 }
