@@ -42,6 +42,11 @@ class CompiledState:
         self._code = np.empty(0, np.int64)
         self._keys = np.empty(0, np.int64)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the working space that is kept for the next rows."""
+        return self._keys.nbytes
+
     def append(self, ids: Mapping[str, Int64s], count: int) -> None:
         """Put ``count`` composites in, for which there is room."""
         rows, start = self._rows, self._rows.head

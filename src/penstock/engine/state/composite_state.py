@@ -59,7 +59,7 @@ class CompositeState(IndexedRows):
 
     @property
     def nbytes(self) -> int:
-        return self.rows.nbytes
+        return self.rows.nbytes + self._compiled.nbytes
 
     def _entries(self, keys: tuple[KeyColumn, ...], rows: Int64s) -> tuple[Int64s, Int64s | None]:
         return key_values(keys, self.resolve(rows), self._leaves), None

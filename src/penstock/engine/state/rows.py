@@ -103,6 +103,10 @@ class Rows:
     def nbytes(self) -> int:
         """Bytes of columns and indexes in memory."""
         total = sum(c.nbytes for c in self.columns) + sum(i.nbytes for i in self.indexes)
+        block = self.block
+        if block is not None:  # A part of it may be nobody's any more, and is held all the same.
+            arrays = [*self.columns, *(a for i in self.indexes for a in (i.heads, i.entries))]
+            total += block.nbytes - sum(each.nbytes for each in arrays if each.base is block)
         return total - self.bytes_away
 
     @property
