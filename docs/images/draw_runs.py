@@ -35,7 +35,7 @@ from penstock.cli.run.view import LiveView, show_summary
 from penstock.telemetry import Event, Failure
 
 FOLDER = Path(__file__).parent
-SECONDS = {"healthy": 20, "short": 5, "silent": 45, "failed": 2}
+SECONDS = {"healthy": 20, "short": 5, "silent": 30, "failed": 2}
 """Seconds after the first micro-batch, or what else is waited for."""
 HEIGHTS = {"healthy": 740, "short": 860, "silent": 760, "failed": 900}
 """Pixels of the page that are shown: what matters stands at its top."""
@@ -74,7 +74,7 @@ class Recorded:
     def __init__(self) -> None:
         self.screen = ""
         self.began: float | None = None
-        self.is_short = False
+        self.is_short = self.is_silent = False
         self.has_failed = False
 
     def note(self, view: LiveView, progress: Progress) -> None:
@@ -82,6 +82,7 @@ class Recorded:
         if progress.batches and self.began is None:
             self.began = time.monotonic()
         self.is_short = any(cell.overload.get("short_for") for cell in progress.cells)
+        self.is_silent = progress.latest is not None and bool(progress.latest.silent)
 
     def sum_up(self, console: Console, progress: Progress, *rest: Any) -> None:
         show_summary(console, progress, *rest)
@@ -93,7 +94,8 @@ class Recorded:
         if case == "failed":
             return self.has_failed
         is_long = self.began is not None and time.monotonic() - self.began > SECONDS[case]
-        return is_long and (case != "short" or self.is_short)
+        is_shown = {"short": self.is_short, "silent": self.is_silent}.get(case, True)
+        return is_long and is_shown
 
 
 RECORDED = Recorded()
