@@ -16,11 +16,12 @@ from penstock.job.redaction import forget_secrets
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session that compiles little: nothing here runs long enough to repay it."""
     options = {
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.driver.memory": "1g",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
     session = penstock.spark.session("local[2,4]", **options)
     yield session

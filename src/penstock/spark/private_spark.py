@@ -12,12 +12,14 @@ None. Nothing that :func:`penstock.spark.join` does needs one.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext, TaskContext
+from pyspark.accumulators import _accumulatorRegistry
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import DataFrame, SparkSession, is_remote
 
@@ -30,6 +32,8 @@ JAVA_ERROR = Py4JError
 WATERMARK_DELAY = "spark.watermarkDelayMs"
 """Key in the metadata of a column that ``withWatermark`` has named: its delay in milliseconds."""
 
+_PROFILES = (-1, -2)
+"""Numbers of the accumulators in which a process of Spark's sends what its profiler has found."""
 _BATCH_ID = "streaming.sql.batchId"
 _ours: Any = None
 """The gateway to the Java virtual machine that Penstock has started."""
@@ -134,6 +138,19 @@ def look_again(frame: DataFrame) -> None:
     """
     if not is_remote():
         frame._jdf.queryExecution().analyzed().refresh()
+
+
+def send_no_empty_profiles() -> None:
+    """Let this process, if Spark started it to plan with a data source, send no profiles unless one
+    is being made.
+
+    It would send two empty ones, which a server of Spark Connect hands to whatever runs just then;
+    a listener of the client ends at that, and so does the client of a pipeline (pyspark 4.3).
+    """
+    if sys.getprofile() is None and sys.gettrace() is None:
+        for number in _PROFILES:
+            if number in _accumulatorRegistry and not _accumulatorRegistry[number]._value:
+                del _accumulatorRegistry[number]
 
 
 def batch_number() -> int | None:

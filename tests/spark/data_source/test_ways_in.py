@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import penstock.spark
@@ -34,7 +35,7 @@ def options(folder: Path) -> str:
     return f"query '{QUERY}', 'A.path' '{folder}/A', 'B.path' '{folder}/B', watermark '1 SECOND'"
 
 
-def test_sql_has_it_as_a_view_and_as_a_table(spark: SparkSession, folder: Path) -> None:
+def test_sql_has_it_as_a_view(spark: SparkSession, folder: Path) -> None:
     spark.sql(f"CREATE TEMPORARY VIEW answer USING penstock OPTIONS ({options(folder)})")
     try:
         found = spark.sql("SELECT a, b FROM answer ORDER BY a").collect()
@@ -43,6 +44,14 @@ def test_sql_has_it_as_a_view_and_as_a_table(spark: SparkSession, folder: Path) 
         assert counted[0].n == 1
     finally:
         spark.catalog.dropTempView("answer")
+
+
+def test_sql_does_not_have_it_as_a_table(spark: SparkSession, folder: Path) -> None:
+    """Spark would make one that cannot be read: its options do not reach a source in Python."""
+    with pytest.raises(AnalysisException, match="CREATE TEMPORARY VIEW") as refused:
+        spark.sql(f"CREATE TABLE answer USING penstock OPTIONS ({options(folder)})")
+    assert "Traceback" not in str(refused.value)
+    assert not spark.catalog.tableExists("answer")
 
 
 def test_a_job_file_and_what_is_given_beside_it(spark: SparkSession, folder: Path) -> None:

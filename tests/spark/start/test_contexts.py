@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -12,15 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import context_run
+import pyarrow.parquet as pq
 import pyspark
 import pytest
 from page_block import block_of
 from pyspark.sql import SparkSession
 from two_hosts import await_port, free_port, two_hosts
 
+import penstock
 import penstock.spark
 from penstock.spark.session import PARTITIONS, PROVIDER, ROCKSDB, SOCKETS
 from penstock.spark.start.java import find_java
+from penstock.testing import Oracle, rows_of
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -167,11 +171,13 @@ def test_a_cluster_whose_workers_have_folders_of_their_own(tmp_path: Path) -> No
 
 @pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="needs pyspark[connect]")
 def test_spark_connect(tmp_path: Path) -> None:
-    """The client has no Java: sessions, jobs, their progress and orders do without."""
+    """The client has no Java: sessions, jobs in both lanes, their progress and orders, and a
+    pipeline do without."""
     port = free_port()
     program, *arguments = shlex.split(block_of("connect.md", "sh", "SparkConnectServer"))
     command = [str(BIN / program), *arguments, "--driver-memory", "1g"]
-    for setting in ("spark.ui.enabled=false", f"{ZONE}={BERLIN}"):
+    warehouse = f"spark.sql.warehouse.dir={tmp_path / 'warehouse'}"
+    for setting in ("spark.ui.enabled=false", f"{ZONE}={BERLIN}", warehouse):
         command += ["--conf", setting]
     command = [each.replace("port=15002", f"port={port}") for each in command]
     with (tmp_path / "server.log").open("wb") as log:
@@ -180,17 +186,51 @@ def test_spark_connect(tmp_path: Path) -> None:
             await_port(port)
             remote = f"sc://127.0.0.1:{port}"
             found = outcome([sys.executable], tmp_path / "work", ("job",), SPARK_REMOTE=remote)
+            source = outcome(
+                [sys.executable], tmp_path / "read", ("job", "source"), SPARK_REMOTE=remote
+            )
+            piped = [_piped(tmp_path, remote) for _ in range(2)]
         finally:
             server.terminate()
             server.wait(60)
-    assert found["connect"]
-    assert found["failure"] is None
-    assert found["rows"] == 360
-    assert found["results"] == len(context_run.expected(tmp_path / "work"))
-    assert found["cells"] == [0, 1]
+    for told, lane, folder in ((found, "dataframes", "work"), (source, "source", "read")):
+        assert told["connect"]
+        assert told["failure"] is None
+        assert told["rows"] == 360
+        assert told["results"] == len(context_run.expected(tmp_path / folder))
+        assert told["cells"] == [0, 1]
+        assert told["lane"] == lane
     assert found[ZONE] == BERLIN
     assert found[PROVIDER] == ROCKSDB
-    assert found["lane"] == "dataframes"
+    assert [code for code, _ in piped] == [0, 0], piped
+    text = re.search('"query": "(.*)"', block_of("data-source.md", "text", "pipelines as dp"))
+    assert text is not None
+    query = penstock.parse(text[1], schemas=dict.fromkeys("AB", context_run.SCHEMA))
+    tables = {name: pq.read_table(tmp_path / "work" / name) for name in "AB"}
+    answer = rows_of(pq.read_table(tmp_path / "warehouse" / "answer"))
+    assert sorted(answer) == sorted(Oracle(query).push(tables)) != []
+
+
+def _piped(folder: Path, remote: str) -> tuple[int, str]:
+    """A run of the pipeline on the page, on a server of Spark Connect; its exit code and words."""
+    pipeline = folder / "pipeline"
+    (pipeline / "transformations").mkdir(parents=True, exist_ok=True)
+    for kind, part, file in (
+        ("yaml", "storage:", "spark-pipeline.yml"),
+        ("text", "pipelines as dp", "transformations/answer.py"),
+    ):
+        text = block_of("data-source.md", kind, part).replace("/data/", f"{folder}/work/")
+        (pipeline / file).write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "pyspark.pipelines.cli", "run"],
+        cwd=pipeline,
+        env={**_environment(), "SPARK_REMOTE": remote},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    return done.returncode, done.stdout[-2_000:] + done.stderr[-2_000:]
 
 
 def test_a_running_session_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.accumulators import _accumulatorRegistry, _deserialize_accumulator
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.profiler import ProfileResultsParam
 
 import penstock.spark
 from penstock.spark import private_spark
@@ -70,7 +73,7 @@ def test_a_classic_session_has_it_all(spark: SparkSession) -> None:
     assert private_spark.settings_of_java()["spark.penstock.given"] == "1"
     java.System.clearProperty("spark.penstock.given")
     assert java.System.getProperty("java.version")
-    assert private_spark.hadoop_settings(spark).get("fs.file.impl") is None
+    assert private_spark.hadoop_settings(spark).get("fs.nobody.impl") is None
     array = private_spark.java_array(spark, java.String, "a", "b")
     assert list(array) == ["a", "b"]
 
@@ -81,3 +84,23 @@ def test_delay_of_a_watermark(spark: SparkSession) -> None:
     assert private_spark.watermark_delay(stream, "timestamp") is None
     late = stream.withWatermark("timestamp", "90 seconds").withColumn("x", sf.lit(1))
     assert private_spark.watermark_delay(late, "timestamp") == 90_000
+
+
+def test_a_planning_process_sends_no_empty_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = _accumulatorRegistry
+    monkeypatch.setattr(sys, "gettrace", lambda: None)  # Coverage is not a profile of Spark's.
+    for number in private_spark._PROFILES:
+        _deserialize_accumulator(number, {}, ProfileResultsParam)
+    filled = _deserialize_accumulator(-3, {}, ProfileResultsParam)
+    try:
+        monkeypatch.setattr(sys, "getprofile", lambda: print)
+        private_spark.send_no_empty_profiles()
+        assert set(private_spark._PROFILES) <= set(registry), "one is being made"
+        monkeypatch.setattr(sys, "getprofile", lambda: None)
+        registry[-1] += {1: "a profile"}
+        private_spark.send_no_empty_profiles()
+        assert set(registry) & {-1, -2, -3} == {-1, -3}
+        assert registry[-3] is filled
+    finally:
+        for number in (-1, -2, -3):
+            registry.pop(number, None)

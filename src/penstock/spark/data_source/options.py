@@ -60,6 +60,8 @@ _QUERY = (
     "snapshotCache",
     "snapshotInterval",
 )
+_OF_TABLES = ("option.query", "option.job")
+"""Options that Spark gives once more, in this way, where a table of its catalog is made."""
 _CACHE = "2g"
 """Bytes of snapshots on a local disk: some ten million rows, of all queries of a user together."""
 _INTERVAL = "10 MINUTES"
@@ -80,6 +82,12 @@ Blame = Callable[[str], AbstractContextManager[None]]
 def lane_of(options: Mapping[str, str], blame: Blame | None = None) -> Lane:
     """The lane that ``options`` describe; an error in one line if they cannot be meant."""
     blame = blame or _blamed_on
+    if any(name in options for name in _OF_TABLES):
+        raise OptionError(
+            "this cannot be a table of the catalog: Spark keeps the options of a table, and does "
+            "not give them to a data source in Python that reads it; use CREATE TEMPORARY VIEW … "
+            "USING penstock OPTIONS (…)"
+        )
     given = with_job(options)
     text = given.get("query")
     if text is None:

@@ -13,6 +13,7 @@ from penstock.errors import OptionError
 from penstock.spark.cells.cell_report import OBSERVED
 from penstock.spark.data_source.options import lane_of
 from penstock.spark.data_source.plain_errors import plain_errors
+from penstock.spark.private_spark import send_no_empty_profiles
 from penstock.spark.rows.arrow_types import answer_schema
 from penstock.spark.rows.envelope import observed, opened
 
@@ -25,6 +26,7 @@ class PenstockSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
+        send_no_empty_profiles()
         with plain_errors():
             self._lane = lane_of(options)
             self._answer: tuple[pa.Schema, StructType] = answer_schema(self._lane.emitted)
@@ -37,11 +39,13 @@ class PenstockSource(DataSource):
         return self._answer[1]
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        send_no_empty_profiles()
         from penstock.spark.data_source.batch_reader import BatchAnswer
 
         return BatchAnswer(self._lane, self._answer[0])
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        send_no_empty_profiles()
         from penstock.spark.data_source.stream_reader import StreamReader
 
         with plain_errors():
