@@ -26,6 +26,8 @@ STUDIES = {
     "drift": "penstock_studies.drift_study",
     "auto": "penstock_studies.auto.study",
     "first-batch": "penstock_studies.first_batch_study",
+    "spill": "penstock_studies.spill_study",
+    "limits": "penstock_studies.limits_study",
     "burst": "penstock_studies.overload_burst",
     "cluster": "penstock_studies.cluster_study",
     "spark-burst": "penstock_studies.spark_burst",
