@@ -174,7 +174,7 @@ def measure(given: Run) -> Found:
     for number in range(3):
         warm.push(batches(number, 2_000, 1_000, np.zeros(_POOL, np.uint8), given.seed))
     del warm
-    pool = np.random.default_rng(given.seed).integers(97, 123, _POOL).astype(np.uint8)
+    pool = np.random.default_rng(given.seed).integers(97, 123, _POOL, np.uint8)
     found = Found(before=_memory()["RssAnon"])
     if given.process is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (given.process, given.process))

@@ -142,6 +142,7 @@ def measure(
                 str(state.streams): {
                     "rows": len(state.rows),
                     "bytes": state.nbytes,
+                    "on_disk": state.rows.bytes_away,
                     "completion": 1.0 if state.missing is None else state.missing.completion,
                 }
                 for state in states

@@ -145,6 +145,21 @@ def test_no_disk_if_none_is_allowed(tmp_path: Path) -> None:
     assert engine.metrics()["state"]["disk"]["refused"] == "the limit on disk is 200,000 bytes"
 
 
+def test_states_of_a_plan_that_stays_go_last(tmp_path: Path) -> None:
+    """A pinned tree whose state alone is far over the limit: the limit holds, answers are right."""
+    text = TEXTS["range"]
+    free = engine_of(text, plan="((A B) C)")
+    limits = penstock.Limits(memory=2_000_000)
+    engine = engine_of(text, plan="((A B) C)", limits=limits, spill_folder=tmp_path)
+    for second in range(30):
+        tables = batch(second, 300, values=300)
+        assert difference(rows_of(engine.push(tables)), rows_of(free.push(tables))) is None
+        assert engine.metrics()["control"]["exceeded"] == []
+    assert free.metrics()["state"]["joins"]["{A, B}"]["bytes"] > 2_000_000
+    assert engine.metrics()["state"]["joins"]["{A, B}"]["on_disk"] > 500_000
+    assert engine.metrics()["state"]["bytes"] <= limits.memory
+
+
 def test_another_plan_comes_before_the_disk(tmp_path: Path) -> None:
     """A tree whose state is too large gives way to an mjoin, which fits without any file."""
     schema = pa.schema([("ts", pa.int64()), ("k", pa.int64())])

@@ -138,6 +138,10 @@ class Controlled(Protocol):
     def disk_bytes(self) -> int:
         """Bytes of windows that are in files, not in memory."""
 
+    @property
+    def disk_bytes_of_states(self) -> int:
+        """Bytes of states of joins that are in files, not in memory."""
+
     def spill(self) -> str:
         """Move rows to disk until a limit on memory holds; why not, if that was refused."""
 
@@ -357,8 +361,10 @@ class Controller:
         short; tell when a limit breaks, or holds again."""
         watch = self._measures
         if self.limits.memory is not None:
-            before = engine.disk_bytes
+            before, of_states = engine.disk_bytes, engine.disk_bytes_of_states
             refused = engine.spill()
+            # A plan that stores less is better than states on disk.
+            self._is_over |= not of_states and engine.disk_bytes_of_states > 0
             watch.note_memory(engine.nbytes)
             if not before and engine.disk_bytes:
                 self._tell(engine, f"memory is full: {size_text(engine.disk_bytes)} go to disk")
@@ -510,8 +516,12 @@ class Controller:
             self._follow_up = math.inf
         return decision
 
+    def _bytes(self, engine: Controlled) -> int:
+        """Bytes that the plan needs, wherever they are."""
+        return engine.nbytes + engine.disk_bytes + engine.disk_bytes_of_states
+
     def _limits_of_plans(self, engine: Controlled) -> Limits:
-        """What a plan may use: rows on disk are part of what it needs, and take no memory."""
+        """What a plan may use: windows on disk are part of what it needs, and take no memory."""
         most, away = self.limits.memory, engine.disk_bytes
         if most is None or not away:
             return self.limits
@@ -527,7 +537,7 @@ class Controller:
         calm = is_full and (math.isinf(self._follow_up) or now >= self._follow_up + elapsed)
         return Measured(
             self._spent / elapsed if calm and elapsed > 0 else None,
-            engine.nbytes + engine.disk_bytes if is_full or "memory" in over else None,
+            self._bytes(engine) if is_full or "memory" in over else None,
         )
 
     def _carry_out(self, engine: Controlled, decision: Decision) -> None:

@@ -116,7 +116,13 @@ class PlanChanges:
     def disk_bytes(self) -> int:
         """Bytes of windows that are in files, not in memory."""
         spilling = self._join.spilling
-        return 0 if spilling is None else spilling.bytes_away
+        return 0 if spilling is None else spilling.windows_away
+
+    @property
+    def disk_bytes_of_states(self) -> int:
+        """Bytes of states of joins that are in files, not in memory."""
+        spilling = self._join.spilling
+        return 0 if spilling is None else spilling.states_away
 
     def spill(self) -> str:
         """Move rows to disk until a limit on memory holds; why not, if that was refused."""

@@ -35,6 +35,7 @@ from penstock.engine.running.expiry import Expiry
 from penstock.engine.state.arrival import SLICE
 from penstock.engine.state.clock import END, START, Clock
 from penstock.engine.state.composites import Composites, concatenate
+from penstock.engine.state.rows import Rows
 from penstock.engine.state.spilling import Spilling
 from penstock.engine.state.windows import Windows
 from penstock.engine.state.working_memory import NO_ROOM
@@ -108,7 +109,9 @@ class RunningJoin:
         self.all_leaves = [leaf for each in self.leaves for leaf in each.values()]
         """Those of all blocks."""
         self.spill_folder = spill_folder
-        self.spilling = Spilling.of(self.all_leaves, options.limits, spill_folder)
+        self.spilling = Spilling.of(
+            self.all_leaves, self._rings_of_states, options.limits, spill_folder
+        )
         """What moves rows to disk when a limit on memory binds, if there is one."""
         self.has_one_window_each = not self.by_rows and len(self.all_leaves) == len(query.sources)
         """Whether every source has one window, whose rows are as many as were taken in."""
@@ -154,6 +157,10 @@ class RunningJoin:
             whole = WholePush(self.intake, self.leaves)
             self.never_whole = whole.why_never
             self.whole = None if whole.why_never else whole
+
+    def _rings_of_states(self) -> list[Rows]:
+        """The rings of all that is stored of joins."""
+        return [state.rows for tree in self.trees for state in tree.kept]
 
     def _overload_control(self, plan: Plan) -> OverloadControl | None:
         """The control of budget and freshness; None where nothing can be short or stale."""

@@ -10,7 +10,6 @@ On the arrival line, birth is the tuple's place. When tuples die is the rule of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -127,13 +126,9 @@ class LeafWindow(IndexedRows):
     def spill(self, kind: int, share: float, files: SpillFiles) -> bool:
         """Move the oldest ``share`` of the rows of which that kind is in memory to ``files``; False
         if there is not enough room in them."""
-        rows = self.rows
-        cold = self.payload.cold if kind == PAYLOAD else rows.cold(kind)
-        cold = max(cold, rows.tail)
-        before = rows.head - math.floor((rows.head - cold) * (1 - share))
         if kind == PAYLOAD:
-            return self.payload.spill(before, files)
-        return rows.spill(kind, before, files)
+            return self.payload.spill(self.rows.row_after(share, self.payload.cold), files)
+        return self.rows.spill_share(kind, share, files)
 
     def let_go(self) -> None:
         """Let memory go that the push has read or written of rows that are on disk."""

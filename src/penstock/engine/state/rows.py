@@ -10,6 +10,7 @@ another number, so :meth:`truncate` can take back what a failed push put in.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -95,7 +96,9 @@ class Rows:
     @property
     def block(self) -> Block | None:
         """The memory of all columns, and of indexes that are as old; None if it is not in one
-        piece."""
+        piece, or lies in a file."""
+        if self.on_disk is not None:
+            return None
         base = self.columns[0].base
         return base if isinstance(base, np.ndarray) and base.dtype == np.uint8 else None
 
@@ -169,6 +172,14 @@ class Rows:
         disk.cold[kind] = max(disk.cold[kind], min(before, self.head))
         self.let_go()
         return True
+
+    def spill_share(self, kind: int, share: float, files: SpillFiles) -> bool:
+        """The same for the oldest ``share`` of the rows of which that kind is in memory."""
+        return self.spill(kind, self.row_after(share, self.cold(kind)), files)
+
+    def row_after(self, share: float, cold: int) -> int:
+        """The row behind the oldest ``share`` of the rows from ``cold`` on."""
+        return self.head - math.floor((self.head - max(cold, self.tail)) * (1 - share))
 
     def let_go(self) -> None:
         """Let memory go that a push has read or written of rows that are on disk."""

@@ -1,4 +1,4 @@
-"""Windows beyond memory: the oldest rows go to files when a limit on memory binds.
+"""State beyond memory: the oldest rows go to files when a limit on memory binds.
 
 Payload goes first, that is what results read: most rows of a large window are in no result again,
 and those that are come back one by one. Only if that is not enough, keys follow, which probes read.
@@ -10,8 +10,9 @@ not: rows have the numbers and the places that they had
 It goes down to a little below the limit, so that not every push has to move a few rows. When a
 window has shrunk so much that all of it would fit into half of the limit, it comes back.
 
-States of joins stay in memory: how large they are is for the plan to decide, and the controller
-changes it before anything goes to disk.
+States of joins go last, and come back first: how large they are is for the plan to decide, and the
+controller changes it before anything goes to disk, and again when a state has to. Until then, in a
+burst or while another plan is prepared, the limit holds.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.ring_files import KEYS, PAYLOAD
+from penstock.engine.state.rows import Rows
 from penstock.engine.state.spill_files import SpillFiles
 from penstock.planning.limits import Limits
 
@@ -33,17 +36,28 @@ BACK = 0.5
 _ATTEMPTS = 4
 """Times that a share is moved: what a share of a window is in bytes is known only afterwards."""
 
+Part = tuple[int, Callable[[float, SpillFiles], bool]]
+"""Bytes of something in memory, and what moves a share of it to files, if there is room."""
+
 
 class Spilling:
-    """Keeps the windows ``leaves`` and what else an engine holds within ``most`` bytes."""
+    """Keeps the windows ``leaves``, the rings of ``states`` and what else an engine holds within
+    ``most`` bytes."""
 
     least_bytes = 1 << 16
     """Bytes of a window in memory below which moving them saves nothing: a file has whole pages."""
     pushes_after_refusal = 64
     """Pushes that pass before a disk is asked again that had no room."""
 
-    def __init__(self, leaves: Sequence[LeafWindow], files: SpillFiles, most: int) -> None:
+    def __init__(
+        self,
+        leaves: Sequence[LeafWindow],
+        states: Callable[[], Sequence[Rows]],
+        files: SpillFiles,
+        most: int,
+    ) -> None:
         self._leaves = leaves
+        self._states = states
         self.files = files
         self._most = most
         self._wait = 0
@@ -53,6 +67,7 @@ class Spilling:
     def of(
         cls,
         leaves: Sequence[LeafWindow],
+        states: Callable[[], Sequence[Rows]],
         limits: Limits | None,
         folder: str | os.PathLike[str] | None,
     ) -> Spilling | None:
@@ -60,7 +75,7 @@ class Spilling:
         memory, or may use no disk."""
         if limits is None or limits.memory is None or limits.disk == 0:
             return None
-        return cls(leaves, SpillFiles(folder, limits.disk), limits.memory)
+        return cls(leaves, states, SpillFiles(folder, limits.disk), limits.memory)
 
     def metrics(self) -> dict[str, Any]:
         """What is on disk: ``bytes`` of ``files``, where, how many rows were read from there since
@@ -75,43 +90,59 @@ class Spilling:
         }
 
     @property
-    def bytes_away(self) -> int:
+    def windows_away(self) -> int:
         """Bytes of windows that are in files, not in memory."""
         return sum(leaf.bytes_away for leaf in self._leaves) if self.files.count else 0
+
+    @property
+    def states_away(self) -> int:
+        """Bytes of states of joins that are in files, not in memory."""
+        return sum(rows.bytes_away for rows in self._states()) if self.files.count else 0
 
     def keep_within(self, held: Callable[[], int]) -> None:
         """A push is done, after which so many bytes are ``held``: move what is too much."""
         if self.files.count:
             for leaf in self._leaves:
                 leaf.let_go()
+            for rows in self._states():
+                rows.let_go()
         if self._wait:
             self._wait -= 1
             return
         with contextlib.suppress(MemoryError):  # Nothing has changed then, and the next push tries.
-            for kind in (PAYLOAD, KEYS):
+            for parts in (self._payload, self._keys, self._rings_of_states):
                 if held() > self._most:
-                    self._move(kind, held)
+                    self._move(parts, held)
             if self.files.refused:
                 self._wait = self.pushes_after_refusal
             elif self.files.count:
                 self._bring_back(held())
 
-    def _move(self, kind: int, held: Callable[[], int]) -> None:
+    def _payload(self) -> list[Part]:
+        return [(leaf.bytes_of(PAYLOAD), partial(leaf.spill, PAYLOAD)) for leaf in self._leaves]
+
+    def _keys(self) -> list[Part]:
+        return [(leaf.bytes_of(KEYS), partial(leaf.spill, KEYS)) for leaf in self._leaves]
+
+    def _rings_of_states(self) -> list[Part]:
+        return [(rows.bytes_of(KEYS), partial(rows.spill_share, KEYS)) for rows in self._states()]
+
+    def _move(self, parts: Callable[[], list[Part]], held: Callable[[], int]) -> None:
+        """Move the same share of all ``parts`` that are worth it, until enough is moved."""
         for _ in range(_ATTEMPTS):
             excess = held() - int(AIM * self._most)
-            sizes = {leaf: leaf.bytes_of(kind) for leaf in self._leaves}
-            able = [leaf for leaf, size in sizes.items() if size and size >= self.least_bytes]
+            able = [(size, move) for size, move in parts() if size and size >= self.least_bytes]
             if excess <= 0 or not able:
                 return
-            share = min(1.0, excess / sum(sizes[leaf] for leaf in able))
-            had_room = [leaf.spill(kind, share, self.files) for leaf in able]
+            share = min(1.0, excess / sum(size for size, _ in able))
+            had_room = [move(share, self.files) for _, move in able]
             if not all(had_room) or share == 1.0:
                 return
 
     def _bring_back(self, held: int) -> None:
         """Hold all rings in memory again, if that takes no more than half of the limit."""
-        away = sum(leaf.rows.bytes_away for leaf in self._leaves)
-        if away and held + away <= BACK * self._most:
-            for leaf in self._leaves:
-                if leaf.rows.on_disk is not None:
-                    leaf.rows.bring_back()
+        rings = [*self._states(), *(leaf.rows for leaf in self._leaves)]
+        away = [rows for rows in rings if rows.on_disk is not None]
+        if away and held + sum(rows.bytes_away for rows in away) <= BACK * self._most:
+            for rows in away:
+                rows.bring_back()
