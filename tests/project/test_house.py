@@ -45,6 +45,7 @@ def test_tests_are_laid_out_like_the_source() -> None:
 
 
 TWINS = {
+    "agenda": "engine/output/test_agenda.py",
     "aggregate": "engine/output/test_aggregation.py",
     "agreement": "engine/control/test_controller.py",
     "answer": "engine/push/test_plain_batches.py",

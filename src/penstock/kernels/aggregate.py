@@ -25,12 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.kernels.kernel import kernel
+from penstock.kernels.ring import DIGIT, sort_further, survey
 
 Int64s = NDArray[np.int64]
 Limbs = NDArray[np.uint64]
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+BIRTH, DEATH, GROUP, MASK = range(4)
+"""The rows that every event has. Bits of MASK say which arguments are not NULL."""
+OWNER, INSTANT, STOP, LIVING, TOUCHED, END = range(6)
+"""What :func:`rows_in_time` tells."""
 PLUS_INFINITY, MINUS_INFINITY, NOT_A_NUMBER = 0, 1, 2
 
 _ZERO = np.uint64(0)
@@ -43,76 +48,130 @@ _FRACTION = (1 << 52) - 1
 
 
 @kernel
-def merge(
-    left: NDArray[np.int64],
-    left_from: int,
-    right: NDArray[np.int64],
-    right_from: int,
-    due: int,
-    out: NDArray[np.int64],
-) -> None:
-    """Fill ``out`` with the columns of both matrices, in the order of row ``due``, which both are
-    in; of ``left`` those from ``left_from`` on, and so on. Of equals, those of ``left`` come first.
+def _sort(values: Int64s, turns: int, order: Int64s) -> int:
+    """Sort the order that so many passes have made by ``values``; the number of passes by now."""
+    lowest, highest, rising = survey(values)
+    if rising and turns == 0:
+        return turns
+    bits = 0
+    apart = np.uint64(highest - lowest)
+    while bits < 64 and apart >> np.uint64(bits):
+        bits += 1
+    passes = -(-bits // DIGIT)
+    if passes:
+        sort_further(values, lowest, -(-bits // passes), turns, passes, order)
+    return turns + passes
+
+
+@kernel
+def counts_in_time(
+    coming: Int64s,
+    entering: int,
+    going: Int64s,
+    leaving: int,
+    before: int,
+    alive: int,
+    old: bool,
+    work: Int64s,
+    out: Int64s,
+) -> tuple[int, int]:
+    """The numbers of results that one group has in the end, and how many numbers leave: ``out``
+    is filled with these.
+
+    The first of ``coming`` enter at their birth, the first of ``going`` leave just after their
+    death, nothing earlier than ``before``. There are ``alive``. ``work`` is room for three numbers
+    for each. ``old`` is as in :func:`differences`.
     """
-    i, j = left_from, right_from
-    for k in range(out.shape[1]):
-        if j == right.shape[1] or (i < left.shape[1] and left[due, i] <= right[due, j]):
-            for row in range(out.shape[0]):
-                out[row, k] = left[row, i]
+    instants, order = work[0], work[1:]
+    for i in range(entering):
+        instants[i] = max(before, coming[BIRTH, i])
+    for i in range(leaving):
+        instants[entering + i] = max(before, going[DEATH, i] + 1)
+    events = entering + leaving
+    for i in range(events):
+        order[0, i] = i
+    positions = order[_sort(instants[:events], 0, order) % 2]
+    found = 0
+    i = 0
+    while i < events:
+        now, was = instants[positions[i]], alive
+        while i < events and instants[positions[i]] == now:
+            alive += 1 if positions[i] < entering else -1
             i += 1
-        else:
-            for row in range(out.shape[0]):
-                out[row, k] = right[row, j]
-            j += 1
+        shown = was if old else alive
+        if alive != was and shown > 0:
+            out[found] = shown
+            found += 1
+    return alive, found
 
 
 @kernel
 def rows_in_time(
-    order: Int64s,
-    groups: Int64s,
+    events: Int64s,
     instants: Int64s,
     entering: int,
     alive: Int64s,
     everyone: int,
-) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]:
-    """The touched groups and their last rows; for each row its owner, instant, end and living.
+    order: Int64s,
+    rows: Int64s,
+) -> tuple[int, int, int]:
+    """Put ``events`` in order, by group and then by instant; and fill ``rows`` with a column for
+    each row: its owner, instant, end and living; and for each touched group: which, and its last
+    row. The row of ``order`` that has the order; how many groups, and how many rows.
 
-    The owner of a row is a position among the touched groups, its end one in ``order``. Touched are
+    The owner of a row is a position among the touched groups, its end one in the order. Touched are
     the groups with events, in ascending order, or if ``everyone`` is not 0 all groups below it.
     """
-    events = order.shape[0]
-    most = max(everyone, events)
-    touched = np.empty(most, np.int64)
-    last = np.empty(most, np.int64)
-    owner = np.empty(most + events, np.int64)
-    instant = np.empty(most + events, np.int64)
-    stop = np.empty(most + events, np.int64)
-    living = np.empty(most + events, np.int64)
+    count = instants.shape[0]
+    which = 0
+    if count > 0:
+        for i in range(count):
+            order[0, i] = i
+        which = _sort(events[GROUP], _sort(instants, 0, order), order) % 2
+    positions, groups = order[which], events[GROUP]
     row = 0
     i = 0
     k = 0
-    while k < everyone or i < events:
-        group = k if everyone > 0 else groups[order[i]]
-        count = alive[group]
-        owner[row] = k
-        instant[row] = 0
-        stop[row] = i
-        living[row] = count
+    while k < everyone or i < count:
+        group = k if everyone > 0 else groups[positions[i]]
+        living = alive[group]
+        rows[OWNER, row] = k
+        rows[INSTANT, row] = 0
+        rows[STOP, row] = i
+        rows[LIVING, row] = living
         row += 1
-        while i < events and groups[order[i]] == group:
-            now = instants[order[i]]
-            while i < events and groups[order[i]] == group and instants[order[i]] == now:
-                count += 1 if order[i] < entering else -1
+        while i < count and groups[positions[i]] == group:
+            now = instants[positions[i]]
+            while i < count and groups[positions[i]] == group and instants[positions[i]] == now:
+                living += 1 if positions[i] < entering else -1
                 i += 1
-            owner[row] = k
-            instant[row] = now
-            stop[row] = i
-            living[row] = count
+            rows[OWNER, row] = k
+            rows[INSTANT, row] = now
+            rows[STOP, row] = i
+            rows[LIVING, row] = living
             row += 1
-        touched[k] = group
-        last[k] = row - 1
+        rows[TOUCHED, k] = group
+        rows[END, k] = row - 1
         k += 1
-    return touched[:k], last[:k], owner[:row], instant[:row], stop[:row], living[:row]
+    return which, k, row
+
+
+@kernel
+def changed_counts(rows: Int64s, count: int, old: bool, leaving: Int64s) -> tuple[int, bool]:
+    """Which of the first ``count`` of ``rows`` leave if nothing but the number of the living tells
+    those of a group apart, and when; how many, and if in order. ``old`` is as below."""
+    found = 0
+    in_order = True
+    for row in range(1, count):
+        before, now = rows[LIVING, row - 1], rows[LIVING, row]
+        if rows[OWNER, row] != rows[OWNER, row - 1] or before == now:
+            continue
+        if (before if old else now) > 0:
+            leaving[0, found] = row - 1 if old else row
+            leaving[1, found] = rows[INSTANT, row]
+            in_order &= found == 0 or leaving[1, found] >= leaving[1, found - 1]
+            found += 1
+    return found, in_order
 
 
 @kernel

@@ -144,14 +144,23 @@ def sort_by_digits(
 
     ``order`` is two rows of as many numbers as there are values.
     """
+    for i in range(values.shape[0]):
+        order[0, i] = i
+    sort_further(values, lowest, bits, 0, passes, order)
+
+
+@kernel
+def sort_further(
+    values: Int64s, lowest: int, bits: int, turn: int, passes: int, order: NDArray[np.int64]
+) -> None:
+    """Sort the order that ``turn`` passes have made by other ``values``, in so many passes more.
+    Equal values stay in the order that they are in."""
     n = values.shape[0]
     ends = np.empty(1 << bits, np.int64)
     last = np.uint64((1 << bits) - 1)
-    for i in range(n):
-        order[0, i] = i
-    for turn in range(passes):
-        source, target = order[turn & 1], order[1 - (turn & 1)]
-        shift = np.uint64(turn * bits)
+    for each in range(passes):
+        source, target = order[(turn + each) & 1], order[1 - ((turn + each) & 1)]
+        shift = np.uint64(each * bits)
         ends[:] = 0
         for i in range(n):
             ends[(np.uint64(values[i] - lowest) >> shift) & last] += 1

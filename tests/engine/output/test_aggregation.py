@@ -583,7 +583,8 @@ def test_a_push_costs_what_changes_and_not_what_is_held(monkeypatch: pytest.Monk
         aggregation = Aggregation(graph)
         numbers = np.arange(held, dtype=np.int64)
         # MIN of rising values with rising deaths: nothing is dominated.
-        push(aggregation, numbers, np.zeros(held, np.int64), 10**9 + numbers, 0)
+        # Not at zero: between -1 and 0 all digits of an instant change, and an agenda is made anew.
+        push(aggregation, numbers, np.ones(held, np.int64), 10**9 + numbers, 1)
         return aggregation
 
     def work(held: int) -> tuple[int, int]:
@@ -603,7 +604,7 @@ def test_a_push_costs_what_changes_and_not_what_is_held(monkeypatch: pytest.Monk
             sys.settrace(count)
             try:
                 one = np.array([held + i])
-                push(aggregation, one, np.array([i + 1]), np.array([2 * 10**9 + i]), i + 1)
+                push(aggregation, one, np.array([i + 2]), np.array([2 * 10**9 + i]), i + 2)
             finally:
                 sys.settrace(before)
                 asked.append(tracemalloc.get_traced_memory()[1])

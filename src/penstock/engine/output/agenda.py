@@ -3,33 +3,33 @@
 Results are the columns of an int64 matrix whose rows mean one thing each: birth, death, group, and
 what the aggregates need. An agenda holds such columns until an instant has come.
 
-:class:`Agenda` has them in chunks, each sorted by the row ``due``. Who is due is a prefix of each
-chunk, and chunks of like size are merged, as in a binary counter: a push costs what it adds and
-takes, times a logarithm, and not what is held.
+:class:`Agenda` has them in lists by the digits of the instant that they wait for
+(:mod:`penstock.kernels.agenda`): a push costs what it adds and takes, and not what is held.
 
 :class:`ArrivalAgenda` is for the arrival line, where a death becomes known only when it happens. It
 is looked through as a whole. Its entries have numbers that stay the same until :meth:`pack`.
 
-Both stage their changes: ``take`` and ``add`` show nothing until ``commit``, which takes over what
-they have made and needs no memory.
+Both stage their changes: ``exchange`` shows nothing until ``commit``, which needs no memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.kernels import aggregate, ring
+from penstock.kernels import agenda as kernels
+from penstock.kernels.aggregate import DEATH
+from penstock.kernels.lifespan import FOREVER
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-BIRTH, DEATH, GROUP, MASK = range(4)
-"""The rows that every entry has. Bits of MASK say which arguments are not NULL."""
-
 _SMALLEST = 64
+"""Entries that there is always room for."""
+_SPARE = 1 << 12
+"""Entries for which working space is kept though few are taken."""
 
 
 class Agenda:
@@ -37,79 +37,98 @@ class Agenda:
 
     def __init__(self, width: int, due: int) -> None:
         self._due = due
-        self._nobody = np.empty((width, 0), np.int64)
-        self._chunks: list[Int64s] = []
-        self._heads: list[int] = []
-        self._cuts: list[int] = []
-        self._staged: tuple[list[Int64s], list[int]] | None = None
-        """Chunks and heads after the push."""
+        self._room = 0
+        """Entries for which there are blocks."""
+        self._pool = kernels.pool_for(0, width)
+        self._heads = kernels.NONE_HELD.copy()
+        self._out = np.empty((width, 0), np.int64)
+        """What was taken and is not settled; else working space for it."""
+        self._new: Int64s | None = None
+        """What has come with the push that is under way."""
+        self._until = 0
+        """The instant that the push has come to."""
+        self._rests = int(FOREVER)
+        """An instant before which nothing is due."""
 
     def __len__(self) -> int:
-        return sum(c.shape[1] - h for c, h in zip(self._chunks, self._heads, strict=True))
+        return int(self._heads[kernels.HELD])
 
     @property
     def nbytes(self) -> int:
-        return sum(chunk.nbytes for chunk in self._chunks)
+        return self._pool.nbytes + self._heads.nbytes + self._out.nbytes
 
-    def take(self, until: int) -> Int64s:
-        """Who is due at ``until`` or before."""
-        parts: list[Int64s] = []
-        cuts: list[int] = []
-        for chunk, head in zip(self._chunks, self._heads, strict=True):
-            due = chunk[self._due]
-            cut = head
-            if due[head] <= until:
-                cut += int(due[head:].searchsorted(until, side="right"))
-                parts.append(chunk[:, head:cut])
-            cuts.append(cut)
-        self._cuts = cuts
-        return joined(parts) if parts else self._nobody
+    def exchange(self, until: int, new: Int64s) -> tuple[Int64s, int]:
+        """Entries that are due at ``until`` or before, of those that wait and of ``new``; the
+        others of ``new`` will wait. They are the first columns, and how many, until the next call.
+        """
+        new = np.ascontiguousarray(new)
+        self._make_room(len(self) + new.shape[1])
+        count, is_done = self._take(until, new)
+        while not is_done:
+            out = np.empty((len(self._out), count + (count >> 1) + _SMALLEST), np.int64)
+            taken = self._heads[kernels.TAKEN]
+            out[:, :taken] = self._out[:, :taken]
+            self._out = out
+            count, is_done = self._take(until, new)
+        if self._out.shape[1] > 8 * count + _SPARE:
+            self._out = self._out[:, :count].copy()
+        self._new, self._until = new, until
+        return self._out, count
 
-    def add(self, entries: Int64s) -> None:
-        """Let copies of ``entries`` wait. Called after :meth:`take`, once."""
-        order = ring.order_of(entries[self._due])
-        entries = entries.copy() if order is None else picked(entries, order)
-        chunks: list[Int64s] = []
-        heads: list[int] = []
-        for chunk, cut in zip(self._chunks, self._cuts, strict=True):
-            size = chunk.shape[1]
-            if cut == size:
-                continue
-            if 2 * cut > size:
-                chunk, cut = chunk[:, cut:].copy(), 0
-            chunks.append(chunk)
-            heads.append(cut)
-        if entries.shape[1]:
-            chunks.append(entries)
-            heads.append(0)
-            while len(chunks) > 1:
-                last, before = chunks[-1].shape[1] - heads[-1], chunks[-2].shape[1] - heads[-2]
-                if before > 2 * last:
-                    break
-                both = np.empty((len(entries), before + last), np.int64)
-                aggregate.merge(chunks[-2], heads[-2], chunks[-1], heads[-1], self._due, both)
-                chunks[-2:] = [both]
-                heads[-2:] = [0]
-        self._staged = chunks, heads
+    def rests(self, until: int) -> bool:
+        """Whether it is known that nothing is due at ``until`` or before."""
+        return until < self._rests
+
+    def _take(self, until: int, new: Int64s) -> tuple[int, bool]:
+        found: tuple[int, bool] = kernels.take(
+            self._pool, self._heads, self._due, until, new, self._out
+        )
+        return found
 
     def staying(self) -> Int64s:
         """Everything that will wait after :meth:`commit`."""
-        chunks, heads = self._staged or (self._chunks, self._heads)
-        parts = [chunk[:, head:] for chunk, head in zip(chunks, heads, strict=True)]
-        return joined(parts) if parts else self._nobody
+        waiting, new = self._waiting(), self._new
+        if new is None:
+            return waiting
+        return np.concatenate([waiting, new[:, new[self._due] > self._until]], axis=1)
 
     def commit(self) -> None:
-        if self._staged is not None:
-            self._chunks, self._heads = self._staged
-        self._staged = None
+        if self._new is not None:
+            self._settle(self._until, self._new)
+        self._new = None
 
     def rollback(self) -> None:
-        self._staged = None
+        self._new, self._rests = None, -(2**63)
 
-    def entries(self) -> Iterator[Int64s]:
-        """Everything that waits, as views that may be written to (but not their row ``due``)."""
-        for chunk, head in zip(self._chunks, self._heads, strict=True):
-            yield chunk[:, head:]
+    def _settle(self, until: int, new: Int64s) -> None:
+        self._rests = kernels.settle(self._pool, self._heads, self._due, until, new)
+
+    def entries(self) -> Int64s:
+        """A copy of everything that waits, while no push is under way."""
+        taken = self._out[:, : self._heads[kernels.TAKEN]]
+        return np.concatenate([self._waiting(), taken], axis=1)
+
+    def put(self, entries: Int64s) -> None:
+        """Have these instead of what :meth:`entries` has given: as many. Takes no memory."""
+        last = self._heads[kernels.LAST]
+        self._heads[:] = kernels.NONE_HELD
+        self._heads[kernels.LAST] = last
+        self._settle(-(2**63), entries)
+
+    def _waiting(self) -> Int64s:
+        waiting = np.empty((len(self._out), len(self)), np.int64)
+        count = kernels.waiting(self._pool, self._heads, waiting)
+        return waiting[:, :count]
+
+    def _make_room(self, count: int) -> None:
+        """Have room for ``count`` entries, and not for many more."""
+        if count <= self._room <= max(_SMALLEST, 8 * count):
+            return
+        room = max(_SMALLEST, 2 * count)
+        entries, width = self.entries(), len(self._out)
+        out, pool = np.empty((width, 0), np.int64), kernels.pool_for(room, width)
+        self._pool, self._room, self._out = pool, room, out
+        self.put(entries)
 
 
 class ArrivalAgenda:
@@ -154,8 +173,9 @@ class ArrivalAgenda:
         refresh({a: self._entries[row, : self._count] for a, row in self._ids.items()}, deaths)
         self._shortened = deaths
 
-    def take(self, until: int) -> Int64s:
-        """Who dies at ``until`` or before."""
+    def exchange(self, until: int, new: Int64s) -> tuple[Int64s, int]:
+        """Entries that die at ``until`` or before, of those that wait and of ``new``; the others of
+        ``new`` will wait. They are columns, and how many."""
         deaths = self.deaths
         due = np.flatnonzero((deaths <= until) & ~self._gone[: self._count])
         taken = picked(self._entries, due)
@@ -163,15 +183,25 @@ class ArrivalAgenda:
         gone = self._gone.copy()
         gone[due] = True
         self._gone_next = gone, self._gone_count + len(due)
-        return taken
-
-    def add(self, entries: Int64s) -> None:
-        """Let ``entries`` wait. Called after :meth:`take`, once."""
-        more = entries.shape[1]
+        is_dead = new[self._death] <= until
+        if np.count_nonzero(is_dead):
+            taken = np.concatenate([taken, new[:, is_dead]], axis=1)
+            new = new[:, ~is_dead]
+        more = new.shape[1]
         if self._count + more > self._entries.shape[1]:
             self._resize(1 << (self._count + more - 1).bit_length())
-        self._entries[:, self._count : self._count + more] = entries
+        self._entries[:, self._count : self._count + more] = new
         self._more = more
+        return taken, taken.shape[1]
+
+    def rests(self, until: int) -> bool:
+        """Whether it is known that nothing is due at ``until`` or before: never."""
+        return False
+
+    @property
+    def added(self) -> Int64s:
+        """Entries that will wait since the push that is under way."""
+        return self._entries[:, self._count : self._count + self._more]
 
     def staying(self) -> Int64s:
         """Everything that will wait after :meth:`commit`."""
@@ -225,9 +255,13 @@ class ArrivalAgenda:
         known = (ids >= first) & (ids < first + len(mapping))
         ids[:] = np.where(known, mapping[np.where(known, ids - first, 0)], -1)
 
-    def entries(self) -> Iterator[Int64s]:
-        """Everything that waits, as views that may be written to."""
-        yield self._entries[:, : self._count]
+    def entries(self) -> Int64s:
+        """A copy of everything that waits."""
+        return self._entries[:, : self._count].copy()
+
+    def put(self, entries: Int64s) -> None:
+        """Have these instead of what :meth:`entries` has given."""
+        self._entries[:, : self._count] = entries
 
     def _resize(self, capacity: int) -> None:
         entries = np.empty((len(self._entries), capacity), np.int64)
@@ -238,11 +272,6 @@ class ArrivalAgenda:
             gone[1][: self._count] = self._gone_next[0][: self._count]
             self._gone_next = gone[1], self._gone_next[1]
         self._entries, self._gone = entries, gone[0]
-
-
-def joined(parts: list[Int64s]) -> Int64s:
-    """The columns of all ``parts``, of which there is at least one."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def picked(entries: Int64s, positions: Int64s) -> Int64s:

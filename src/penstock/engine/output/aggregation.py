@@ -29,7 +29,7 @@ in advance, all that is held is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,22 +37,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.engine.output.agenda import (
-    BIRTH,
-    DEATH,
-    GROUP,
-    MASK,
-    Agenda,
-    ArrivalAgenda,
-    joined,
-    picked,
-)
+from penstock.engine.output.agenda import Agenda, ArrivalAgenda
 from penstock.engine.output.exact_sum import ExactSum
 from penstock.engine.output.extremum import Extremum
 from penstock.engine.output.group_rows import GroupRows
 from penstock.engine.output.group_table import GroupTable
 from penstock.errors import InvariantBroken
 from penstock.kernels import aggregate as kernels
+from penstock.kernels.aggregate import BIRTH, DEATH, GROUP, MASK
 from penstock.query.expression import Aggregate, Column, Expression, columns_of
 from penstock.query.join_graph import JoinGraph
 from penstock.values.evaluate import compile, compile_filter
@@ -71,14 +63,14 @@ _take = pc.get_function("array_take").call
 _UNCHECKED = pc.TakeOptions(boundscheck=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Staged:
     """What a push has prepared: the instant it settles, and the rows (None if nothing happens)."""
 
     settled: int
     rows: GroupRows | None
-    alive: Int64s | None
-    """Living results of the touched groups."""
+    alive: Int64s | int | None
+    """Living results: of the touched groups; without rows, of the only one, if they change."""
 
 
 class Aggregation:
@@ -97,6 +89,21 @@ class Aggregation:
             for i, item in enumerate(graph.select)
             if _varies(item.expression)
         ]
+        counts = {f"$aggregate{i}" for i, a in enumerate(graph.aggregates) if a.argument is None}
+        varying = [item.expression for item in graph.select if _varies(item.expression)]
+        self._counts_tell = (
+            self._having is None
+            and len(varying) > 0
+            and all(isinstance(each, Column) and each.name in counts for each in varying)
+        )
+        """Whether two rows of a group differ just if they count another number of results."""
+        self.is_count = (
+            self._counts_tell
+            and self._emission != "rstream"
+            and not (graph.group_by or graph.by_rows)
+            and len(counts) == len(graph.aggregates)
+        )
+        """Whether there is nothing but the number of results."""
         self._reset()
 
     def _reset(self) -> None:
@@ -117,7 +124,7 @@ class Aggregation:
             *(extremum for extremum, _ in self._extrema),
         ]
         masks = -(-len(self._sums) // _MASK_BITS)
-        width = MASK + masks
+        width = GROUP if self.is_count else MASK + masks
         for number, (measure, _) in enumerate(self._sums):
             measure.place(MASK + number // _MASK_BITS, number % _MASK_BITS, width)
             width += measure.words
@@ -129,6 +136,7 @@ class Aggregation:
             self._ids = {alias: width + i for i, alias in enumerate(graph.aliases)}
             width += len(self._ids)
         self._width = width
+        self._none = np.empty((width, 0), np.int64)
         self._unborn = Agenda(width, BIRTH)
         self._born: Agenda | ArrivalAgenda
         self._born = ArrivalAgenda(width, self._ids) if self._by_rows else Agenda(width, DEATH)
@@ -182,7 +190,7 @@ class Aggregation:
         arguments: list[pa.Array | None],
         births: Int64s,
         deaths: Int64s,
-        ids: dict[str, Int64s],
+        ids: Mapping[str, Int64s],
         settled: int,
         now: int,
     ) -> pa.Table:
@@ -192,6 +200,12 @@ class Aggregation:
         """
         until = now if self._emission == "rstream" else settled
         try:
+            until = max(until, self._settled)
+            if not len(births) and self._rests(until):
+                self._staged = _Staged(until, None, None)
+                return self._empty
+            if self.is_count:
+                return self._counted(births, deaths, until)
             rows = self._advance(groups, arguments, births, deaths, ids, until)
             return self._empty if rows is None else self._leaving(rows)
         except BaseException:
@@ -204,13 +218,16 @@ class Aggregation:
         arguments: list[pa.Array | None],
         births: Int64s,
         deaths: Int64s,
-        ids: dict[str, Int64s],
+        ids: Mapping[str, Int64s],
         settled: int | None,
     ) -> None:
         """Begin anew with the given results, as of the instant ``settled``. Nothing leaves."""
         self._reset()
         self._settled = NEVER_SETTLED if settled is None else settled
-        self._advance(groups, arguments, births, deaths, ids, self._settled)
+        if self.is_count:
+            self._counted(births, deaths, self._settled)
+        else:
+            self._advance(groups, arguments, births, deaths, ids, self._settled)
         self.commit()
         self.tidy()
 
@@ -221,8 +238,9 @@ class Aggregation:
             self.rollback()
             return
         rows = staged.rows
-        if rows is not None and staged.alive is not None:
-            self._alive[rows.touched] = staged.alive
+        if staged.alive is not None:
+            self._alive[0 if rows is None else rows.touched] = staged.alive
+        if rows is not None:
             for measure, _ in self._sums:
                 measure.commit(rows)
         for extremum, _ in self._extrema:
@@ -237,7 +255,7 @@ class Aggregation:
         if isinstance(self._born, ArrivalAgenda) and self._born.is_worth_packing:
             self._born.pack(self._renumbered)
         for extremum, _ in self._extrema:
-            extremum.pack(self._settled, self._unborn.entries)
+            extremum.pack(self._settled, self._unborn)
         self._sweep()
 
     def _renumbered(self, numbers: Int64s) -> Callable[[], None]:
@@ -276,51 +294,68 @@ class Aggregation:
         arguments: Sequence[pa.Array | None],
         births: Int64s,
         deaths: Int64s,
-        ids: dict[str, Int64s],
+        ids: Mapping[str, Int64s],
         until: int,
     ) -> GroupRows | None:
         """Stage the state at ``until``; the rows on the way, None if nothing happens."""
         if self._staged is not None:
             raise InvariantBroken("the push before was neither committed nor rolled back")
         before = self._settled
-        until = max(until, before)
         if isinstance(self._born, ArrivalAgenda):
             for extremum, _ in self._extrema:
                 extremum.fetch_deaths(self._born.deaths)
         new = self._entries(groups, arguments, births, deaths, ids)
-        entering, waiting = _split(new, new[BIRTH] <= until)
-        due = self._unborn.take(until)
-        self._unborn.add(waiting)
-        if due.shape[1]:
-            entering = joined([entering, due]) if entering.shape[1] else due
-        passing, staying = _split(entering, entering[DEATH] < until)
-        dying = self._born.take(max(until - 1, NEVER_SETTLED))
+        coming, entering = self._unborn.exchange(until, new)
+        coming = coming[:, :entering]
+        going, leaving = self._born.exchange(max(until - 1, NEVER_SETTLED), coming)
         if isinstance(self._born, ArrivalAgenda):
-            if waiting.shape[1]:
+            if entering < new.shape[1]:
                 raise InvariantBroken("on the arrival line nobody is born after now")
             for extremum, _ in self._extrema:
-                extremum.name_entries(staying, self._born.next_number)
-        self._born.add(staying)
+                extremum.name_entries(self._born.added, self._born.next_number)
         self._make_room()
-
-        events = np.concatenate([entering, passing, dying], axis=1)
-        count = entering.shape[1]
+        everyone = len(self._groups) if self._emission == "rstream" else 0
         rows = None
-        if self._emission == "rstream" and len(self._groups):
-            # One instant is as good as another on the way there: only the last row counts.
-            instants = np.full(events.shape[1], until)
-            rows = GroupRows.of(events, count, instants, self._alive, len(self._groups))
-        elif events.shape[1]:
-            instants = np.concatenate([entering[BIRTH], events[DEATH, count:] + 1])
+        if entering or leaving or everyone:
+            events = np.concatenate([coming, going[:, :leaving]], axis=1)
+            instants = np.concatenate([coming[BIRTH], events[DEATH, entering:] + 1])
             np.maximum(instants, before, out=instants)
-            rows = GroupRows.of(events, count, instants, self._alive)
-        alive = None
-        if rows is not None:
-            alive = rows.living[rows.last]
+            if everyone:  # One instant is as good as another on the way: only the last row counts.
+                instants.fill(until)
+            rows = GroupRows(events, instants, entering, self._alive, everyone)
             for measure in self._measures:
                 measure.stage(rows)
-        self._staged = _Staged(until, rows, alive)
+        self._staged = _Staged(until, rows, None if rows is None else rows.living[rows.last])
         return rows
+
+    def _rests(self, until: int) -> bool:
+        """Whether nothing happens until ``until`` if nothing comes."""
+        rests = self._unborn.rests(until) and self._born.rests(until - 1)
+        return rests and self._emission != "rstream"
+
+    def _counted(self, births: Int64s, deaths: Int64s, until: int) -> pa.Table:
+        """The counts that leave until ``until``; the state is staged."""
+        coming, entering = self._none, len(births)
+        if entering:
+            coming = np.empty((GROUP, entering), np.int64)
+            coming[BIRTH], coming[DEATH] = births, deaths
+        if len(self._unborn) or (entering and births.max() > until):
+            coming, entering = self._unborn.exchange(until, coming)
+        going, leaving = self._born.exchange(max(until - 1, NEVER_SETTLED), coming[:, :entering])
+        events = entering + leaving
+        alive, found = int(self._alive[0]), 0
+        if events:
+            counts = np.empty(events, np.int64)
+            alive, found = kernels.counts_in_time(
+                *(coming, entering, going, leaving, self._settled, alive),
+                *(self._emission == "dstream", np.empty((3, events), np.int64), counts),
+            )
+        self._staged = _Staged(until, None, alive)
+        if not found:
+            return self._empty
+        column = pa.Array.from_buffers(pa.int64(), found, [None, pa.py_buffer(counts)])
+        values = [value_of(lambda _: column, found) for value_of in self._select]
+        return pa.Table.from_arrays(values, schema=self._schema)
 
     def _entries(
         self,
@@ -328,22 +363,20 @@ class Aggregation:
         arguments: Sequence[pa.Array | None],
         births: Int64s,
         deaths: Int64s,
-        ids: dict[str, Int64s],
+        ids: Mapping[str, Int64s],
     ) -> Int64s:
         """The new results that still count, as entries of an agenda."""
         count = len(births)
         kept: pa.Array | None = None
-        if count and self._settled != NEVER_SETTLED:
-            alive = deaths >= self._settled
-            if np.count_nonzero(alive) < count:
-                positions = np.flatnonzero(alive)
-                kept = pa.array(positions)
-                count = len(positions)
-                births, deaths = births[positions], deaths[positions]
-                ids = {alias: each[positions] for alias, each in ids.items()}
-        entries = np.zeros((self._width, count), np.int64)
+        if count and deaths.min() < self._settled:
+            positions = np.flatnonzero(deaths >= self._settled)
+            kept = pa.array(positions)
+            count = len(positions)
+            births, deaths = births[positions], deaths[positions]
+            ids = {alias: each[positions] for alias, each in ids.items()}
         if count == 0:
-            return entries
+            return self._none
+        entries = np.zeros((self._width, count), np.int64)
         entries[BIRTH] = births
         entries[DEATH] = deaths
         entries[GROUP] = self._groups.number([_kept(g, kept) for g in groups], count)
@@ -364,6 +397,8 @@ class Aggregation:
             if len(shown) == 0:
                 return self._empty
             return pa.Table.from_arrays(columns, schema=self._schema)
+        if self._counts_tell:
+            return self._leaving_counts(rows)
         shown, columns = self._selected(rows, rows.living.nonzero()[0])
         if len(shown) == 0:
             return self._empty
@@ -390,6 +425,19 @@ class Aggregation:
             positions = pa.array(leaving)
             columns = [_take([column, positions], _UNCHECKED) for column in columns]
         return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def _leaving_counts(self, rows: GroupRows) -> pa.Table:
+        """The same if rows of a group differ in nothing but the number of results."""
+        found = np.empty((2, rows.count), np.int64)
+        count, in_order = kernels.changed_counts(
+            rows.all, rows.count, self._emission == "dstream", found
+        )
+        if count == 0:
+            return self._empty
+        leaving = found[0, :count]
+        if not in_order:
+            leaving = leaving[found[1, :count].argsort(kind="stable")]
+        return pa.Table.from_arrays(self._selected(rows, leaving)[1], schema=self._schema)
 
     def _selected(self, rows: GroupRows, shown: Int64s) -> tuple[Int64s, list[pa.Array]]:
         """Those of the rows ``shown`` that HAVING lets through, and the select list on them."""
@@ -452,24 +500,25 @@ class Aggregation:
             return
         self._make_room()
         wanted = self._alive[:count] > 0
-        for entries in self._unborn.entries():
-            wanted[entries[GROUP]] = True
+        wanted[self._unborn.entries()[GROUP]] = True
         kept = np.flatnonzero(wanted)
         if 2 * len(kept) > count:
             self._alive_groups = len(kept)
             return
         numbers = np.full(count, -1, np.int64)
         numbers[kept] = np.arange(len(kept))
-        places = [each[GROUP] for a in (self._unborn, self._born) for each in a.entries()]
-        renumbered = [numbers[place] for place in places]
+        agendas = (self._unborn, self._born)
+        renumbered = [each.entries() for each in agendas]
+        for entries in renumbered:
+            entries[GROUP] = numbers[entries[GROUP]]
         capacity = max(16, 1 << max(0, 2 * len(kept) - 1).bit_length())
         alive = np.zeros(capacity, np.int64)
         alive[: len(kept)] = self._alive[kept]
         states = [measure.kept(kept, capacity) for measure in self._measures]
         self._groups.keep_only(kept)
         # Only now: without memory for it, everything is as it was.
-        for place, each in zip(places, renumbered, strict=True):
-            place[:] = each
+        for agenda, entries in zip(agendas, renumbered, strict=True):
+            agenda.put(entries)
         for measure, state in zip(self._measures, states, strict=True):
             measure.adopt(state)
         self._alive, self._capacity, self._alive_groups = alive, capacity, len(kept)
@@ -485,13 +534,3 @@ def _kept(array: pa.Array | None, positions: pa.Array | None) -> pa.Array:
     if array is None:
         raise InvariantBroken("an aggregate with an argument came without its values")
     return array if positions is None else array.take(positions)
-
-
-def _split(entries: Int64s, first: Bools) -> tuple[Int64s, Int64s]:
-    """Those where ``first`` is true, and the others."""
-    count = np.count_nonzero(first)
-    if count == len(first):
-        return entries, entries[:, :0]
-    if count == 0:
-        return entries[:, :0], entries
-    return picked(entries, np.flatnonzero(first)), picked(entries, np.flatnonzero(~first))

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.engine.output.agenda import MASK
 from penstock.engine.output.group_rows import GroupRows
 from penstock.errors import InputError
 from penstock.kernels import aggregate as kernels
+from penstock.kernels.aggregate import MASK
 from penstock.query.expression import Aggregate
 from penstock.values.arrow_layout import fixed_width, validity_of
 from penstock.values.key_types import WIDEST_INTEGER_DECIMAL, key_type_of

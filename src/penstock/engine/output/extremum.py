@@ -14,16 +14,16 @@ When most nodes may be garbage (popped, or replaced by copies) the living are pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.engine.output.agenda import DEATH
+from penstock.engine.output.agenda import Agenda
 from penstock.engine.output.group_rows import GroupRows
 from penstock.kernels import heap
+from penstock.kernels.aggregate import DEATH
 from penstock.query.expression import Aggregate
 from penstock.values.arrow_layout import read_only, validity_of
 from penstock.values.key_types import BytesKey, key_type_of
@@ -178,7 +178,7 @@ class Extremum:
         """Go on with what :meth:`kept` has made."""
         (self._roots,) = state
 
-    def pack(self, settled: int, unborn: Callable[[], Iterator[Int64s]]) -> None:
+    def pack(self, settled: int, unborn: Agenda) -> None:
         """Drop garbage, if it may be the majority. Nodes of ``unborn`` entries stand alone."""
         if self._head <= 2 * self._packed + _WORTH_PACKING:
             return
@@ -186,18 +186,15 @@ class Extremum:
         nodes, count = heap.pack(
             self._nodes, self._head, self._arena, self._greatest, roots, settled
         )
-        places = [entries[self._row] for entries in unborn()]
-        numbers = [each.copy() for each in places]
-        for each in numbers:
-            count = heap.pack_single(self._nodes, nodes, count, each)
+        entries = unborn.entries()
+        count = heap.pack_single(self._nodes, nodes, count, entries[self._row])
         pool = np.empty((max(_FEWEST_NODES, 2 * count), heap.WIDTH), np.int64)
         pool[:count] = nodes[:count]
         arena, size = self._arena, self._head_bytes
         if self._bytes is not None:
             arena, size = heap.pack_arena(pool, count, arena, _FEWEST_BYTES)
         # Only now: without memory for it, everything is as it was.
-        for place, each in zip(places, numbers, strict=True):
-            place[:] = each
+        unborn.put(entries)
         self._roots, self._nodes, self._arena = roots, pool, arena
         self._fresh_bytes = self._head_bytes = size
         self._fresh = self._head = self._packed = count

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.output.agenda import Agenda, ArrivalAgenda, joined, picked
+from penstock.engine.output.agenda import Agenda, ArrivalAgenda
 from penstock.engine.state.composites import Composites, none_of
 
 Int64s = NDArray[np.int64]
@@ -32,7 +32,8 @@ class HeldResults:
             self._agenda = ArrivalAgenda(width, ids, self._death)
         else:
             self._agenda = Agenda(width, self._death)
-        self._new = np.empty((width, 0), np.int64)
+        self._new = self._nothing = np.empty((width, 0), np.int64)
+        self._none = none_of(self._streams)
 
     def __len__(self) -> int:
         return len(self._agenda)
@@ -41,9 +42,15 @@ class HeldResults:
     def nbytes(self) -> int:
         return self._agenda.nbytes
 
+    def rests(self, now: int) -> bool:
+        """Whether it is known that none dies before ``now``."""
+        return self._agenda.rests(now - 1)
+
     def begin(self, new: Composites, shorten: Callable[[Composites], None] | None) -> None:
         """Stage ``new``; ``shorten`` brings deaths down to what is known by now."""
-        if new.table is not None and list(new.ids) == self._streams:
+        if len(new) == 0:
+            self._new = self._nothing
+        elif new.table is not None and list(new.ids) == self._streams:
             self._new = new.table
         else:
             rows = [new.ids[stream] for stream in self._streams]
@@ -60,15 +67,8 @@ class HeldResults:
 
     def take_dead(self, now: int) -> Composites:
         """Remove, among the staged, the results whose death is before ``now``, and return them."""
-        dead, new = self._agenda.take(now - 1), self._new
-        is_dead = new[self._death] < now
-        count = int(np.count_nonzero(is_dead))
-        if count:
-            gone = picked(new, np.flatnonzero(is_dead))
-            dead = joined([dead, gone]) if dead.shape[1] else gone
-            new = picked(new, np.flatnonzero(~is_dead))
-        self._agenda.add(new)
-        return self._composites(dead)
+        dead, count = self._agenda.exchange(now - 1, self._new)
+        return self._composites(dead[:, :count])
 
     def all(self) -> Composites:
         """All staged results."""
@@ -76,7 +76,7 @@ class HeldResults:
 
     def _composites(self, found: Int64s) -> Composites:
         if found.shape[1] == 0:
-            return none_of(self._streams)
+            return self._none
         ids = dict(zip(self._streams, found, strict=False))
         return Composites(ids, found[-2], found[-1], table=found)
 
@@ -99,5 +99,6 @@ class HeldResults:
             self._agenda.renumber(alias, mapping, first)
             return
         row = self._streams.index(alias)
-        for entries in self._agenda.entries():
-            entries[row] = mapping[entries[row] - first]
+        entries = self._agenda.entries()
+        entries[row] = mapping[entries[row] - first]
+        self._agenda.put(entries)

@@ -129,13 +129,13 @@ class _Table:
 
     def __init__(self, graph: JoinGraph, tree: JoinTree) -> None:
         self._schema = graph.schema
-        self._empty = empty_table(self._schema)
+        self.empty = empty_table(self._schema)
         self._project = Projection([item.expression for item in graph.select], tree.leaves)
         self.plainly = PlainAnswer.of(graph, tree.leaves)
 
     def __call__(self, results: Composites, instants: Int64s) -> pa.Table:
         if len(results) == 0:
-            return self._empty
+            return self.empty
         WORKING.ask_bytes(len(results), int(len(results) * self._project.bytes_of_row))
         rows = (results.births, results.deaths)
         by = next((row for row, each in enumerate(rows) if each is instants), -1)
@@ -180,6 +180,8 @@ class HeldOutput(Output):
         super().__init__(self._held)
 
     def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
+        if self._at_death and len(results[0]) == 0 and self._held.rests(clock.now):
+            return self._table.empty
         self._held.begin(results[0], self._shorten)
         dead = self._held.take_dead(clock.now)
         if self._at_death:
@@ -244,12 +246,15 @@ class GroupedOutput(Output):
 
         self._aggregation = Aggregation(graph)
         super().__init__(self._aggregation)
+        self.keeps = not self._aggregation.is_count
         self._groups = Projection(graph.group_by, tree.leaves)
         arguments = [a.argument for a in graph.aggregates]
         self._arguments = Projection([a for a in arguments if a is not None], tree.leaves)
         self._counts_rows = [argument is None for argument in arguments]
 
     def _columns(self, results: Composites) -> tuple[list[pa.Array], list[pa.Array | None]]:
+        if self._aggregation.is_count:
+            return [], []
         given = iter(self._arguments(results))
         arguments = [None if counts else next(given) for counts in self._counts_rows]
         return self._groups(results), arguments
@@ -257,15 +262,10 @@ class GroupedOutput(Output):
     def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
         if self._by_rows:
             self._aggregation.shorten(self._refresh)
-        groups, arguments = self._columns(results[0])
+        (new,) = results
+        groups, arguments = self._columns(new)
         return self._aggregation.stage(
-            groups,
-            arguments,
-            results[0].births,
-            results[0].deaths,
-            dict(results[0].ids),
-            clock.settled,
-            clock.now,
+            groups, arguments, new.births, new.deaths, new.ids, clock.settled, clock.now
         )
 
     def load(
@@ -275,15 +275,9 @@ class GroupedOutput(Output):
         table: pa.Table | None,
         counts: Mapping[str, int],
     ) -> None:
-        groups, arguments = self._columns(results[0])
-        self._aggregation.load(
-            groups,
-            arguments,
-            results[0].births,
-            results[0].deaths,
-            dict(results[0].ids),
-            clock.settled,
-        )
+        (new,) = results
+        groups, arguments = self._columns(new)
+        self._aggregation.load(groups, arguments, new.births, new.deaths, new.ids, clock.settled)
 
     def _refresh(self, ids: dict[str, Int64s], deaths: Int64s) -> None:
         self._tree.shorten(Composites(ids, deaths, deaths))
