@@ -6,7 +6,6 @@ end with a mark tell a file that is still being written from a whole one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,8 @@ from penstock.errors import InputError, OptionError
 from penstock.query.unreadable import CORRUPT
 from penstock.sources.csv_rows import read_rows, schema_of
 from penstock.sources.json_lines import bulk, read_objects, with_texts
+from penstock.sources.portion import Brief
+from penstock.sources.row_groups import NeededRows, clock_type, needed_groups
 
 Options = Mapping[str, str]
 """Options of the format, with Spark's names in small letters."""
@@ -28,10 +29,6 @@ _LONGEST_TEXT = 80
 _THREADS_FROM = 32 << 20
 """Bytes of a parquet file from which its columns are decoded by several threads. Below, starting
 and joining them costs more CPU time than the wall time that it saves."""
-
-
-_PARQUET_UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
-"""Units of timestamps, in the words of the format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +48,11 @@ class FileFormat:
     greatest: Callable[[pa.NativeFile, str], tuple[int, pa.Scalar | None] | None] | None = None
     """The number of rows and the greatest value of a column of integers or timestamps, as the file
     itself tells them; None if it does not."""
+    read_needed: (
+        Callable[[pa.NativeFile, Sequence[str], NeededRows], tuple[pa.Table, Brief]] | None
+    ) = None
+    """Some columns of the rows that may be needed, as :attr:`read` has them, and what is known of
+    those that were not read; None for a format that tells nothing of rows without reading them."""
     mapped: bool = False
     """Whether a local file is best mapped into memory."""
 
@@ -84,23 +86,34 @@ def _parquet_schema(file: pa.NativeFile, options: Options) -> pa.Schema:
 def _read_parquet(
     file: pa.NativeFile, columns: Sequence[str], schema: pa.Schema, options: Options
 ) -> pa.Table:
+    return _columns_of(pq.ParquetFile(file), columns, file.size() >= _THREADS_FROM)
+
+
+def _read_needed_parquet(
+    file: pa.NativeFile, columns: Sequence[str], needed: NeededRows
+) -> tuple[pa.Table, Brief]:
     opened = pq.ParquetFile(file)
+    kept, rest = needed_groups(opened, needed)
+    groups = kept if rest.rows else None
+    return _columns_of(opened, columns, file.size() >= _THREADS_FROM, groups), rest
+
+
+def _columns_of(
+    opened: pq.ParquetFile, columns: Sequence[str], threads: bool, groups: list[int] | None = None
+) -> pa.Table:
+    """Those of ``columns`` that the file has, of some row ``groups`` or of all."""
     there = set(opened.schema_arrow.names)
     wanted = [name for name in columns if name in there]
-    return opened.read(wanted, use_threads=file.size() >= _THREADS_FROM)
+    if groups is None:
+        return opened.read(wanted, use_threads=threads)
+    return opened.read_row_groups(groups, wanted, use_threads=threads)
 
 
 def _greatest_in_parquet(file: pa.NativeFile, column: str) -> tuple[int, pa.Scalar | None] | None:
     about = pq.read_metadata(file)
     place = next((i for i in range(about.num_columns) if about.schema.column(i).path == column), -1)
-    if place < 0 or about.schema.column(place).physical_type != "INT64":
-        return None
-    logical = json.loads(about.schema.column(place).logical_type.to_json())
-    if logical["Type"] == "Timestamp":
-        kind = pa.timestamp(_PARQUET_UNITS[logical["timeUnit"]])
-    elif logical["Type"] in ("None", "Int"):
-        kind = pa.int64()
-    else:
+    kind = None if place < 0 else clock_type(about, place)
+    if kind is None:
         return None
     greatest: int | None = None
     for number in range(about.num_row_groups):
@@ -177,6 +190,7 @@ FORMATS = {
             _read_parquet,
             b"PAR1",
             greatest=_greatest_in_parquet,
+            read_needed=_read_needed_parquet,
             mapped=True,
         ),
         FileFormat("arrow", _arrow_schema, _read_arrow, b"ARROW1", mapped=True),

@@ -26,7 +26,15 @@ from penstock.sources.file_format import FileFormat, conformed, format_of, refus
 from penstock.sources.file_tree import FileTree
 from penstock.sources.folder_columns import folder_types, folder_values, with_folder_values
 from penstock.sources.input_file import InputFile
-from penstock.sources.portion import UNLIMITED, Admission, Brief, Part, Portion
+from penstock.sources.portion import (
+    UNLIMITED,
+    Admission,
+    Brief,
+    Part,
+    Portion,
+    in_nanoseconds,
+)
+from penstock.sources.row_groups import NOTHING, NeededRows
 
 _REMEMBERED = 7 * 86_400 * 10**9
 """Nanoseconds by which a file that is gone must be older than the newest to be forgotten: a week,
@@ -151,22 +159,43 @@ class FileSource:
                 return None
             rows += told[0]
             newest += [] if told[1] is None else [told[1]]
-        return Brief(rows, max(newest, key=lambda at: at.cast(pa.int64()).as_py(), default=None))
+        return Brief(rows, max(newest, key=in_nanoseconds, default=None))
 
     def read(self, portion: Portion, columns: Sequence[str], again: bool = False) -> pa.Table:
-        tables = [self._read(InputFile.of_json(each), columns, again) for each in portion]
-        found = [table for table in tables if table is not None]
-        if not found:
-            return pa.schema([self.schema.field(name) for name in columns]).empty_table()
-        return found[0] if len(found) == 1 else pa.concat_tables(found, promote_options="default")
+        return self.read_needed(portion, columns, again)[0]
 
-    def _read(self, file: InputFile, columns: Sequence[str], again: bool) -> pa.Table | None:
+    def read_needed(
+        self,
+        portion: Portion,
+        columns: Sequence[str],
+        again: bool = False,
+        needed: NeededRows | None = None,
+    ) -> tuple[pa.Table, Brief]:
+        """As :meth:`read`, without rows that are surely not ``needed``; and what stands in for
+        these."""
+        rows, newest = 0, []
+        found = []
+        for each in portion:
+            table, rest = self._read(InputFile.of_json(each), columns, again, needed)
+            found += [] if table is None else [table]
+            rows += rest.rows
+            newest += [] if rest.newest is None else [rest.newest]
+        rest = Brief(rows, max(newest, key=in_nanoseconds, default=None))
+        if not found:
+            return pa.schema([self.schema.field(name) for name in columns]).empty_table(), rest
+        if len(found) == 1:
+            return found[0], rest
+        return pa.concat_tables(found, promote_options="default"), rest
+
+    def _read(
+        self, file: InputFile, columns: Sequence[str], again: bool, needed: NeededRows | None
+    ) -> tuple[pa.Table | None, Brief]:
         path = self.tree.path(file.name)
         try:
             opened = self._open(path)
         except FileNotFoundError:
             if self.skip_missing:
-                return None
+                return None, NOTHING
             raise InputError(
                 f"{self.name}: the file {path} is gone, and a batch or a window needs it; put it "
                 "back, or set ignoreMissingFiles to go on without its rows"
@@ -181,10 +210,15 @@ class FileSource:
                 )
             try:
                 inside = self._inside(file, columns)
-                table = self.format.read(opened, inside, self.schema, self.options)
+                rows = self._needed(file, needed)
+                if rows is not None and self.format.read_needed is not None:
+                    table, rest = self.format.read_needed(opened, inside, rows)
+                else:
+                    table = self.format.read(opened, inside, self.schema, self.options)
+                    rest = NOTHING
             except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
                 if self.skip_corrupt:
-                    return None
+                    return None, NOTHING
                 raise InputError(
                     f"{self.name}: {path} cannot be read as {self.format_name}: "
                     f"{_first_line(problem)}; remove it, or set ignoreCorruptFiles to skip it"
@@ -194,7 +228,14 @@ class FileSource:
             if "=" in file.name:
                 values = {n: v for n, v in folder_values(file.name).items() if n in columns}
                 table = with_folder_values(table, values, self.schema, where)
-            return conformed(table, self.schema, columns, where)
+            return conformed(table, self.schema, columns, where), rest
+
+    def _needed(self, file: InputFile, needed: NeededRows | None) -> NeededRows | None:
+        """What is needed of ``file``, by what its folders tell; None if that is everything."""
+        if needed is None or "=" not in file.name:
+            return needed
+        known = self._known(file)
+        return None if needed.clock in known else needed.within(known)
 
     def _inside(self, file: InputFile, columns: Sequence[str]) -> Sequence[str]:
         """Those of ``columns`` that are in the file and not in its folders; at least one, which

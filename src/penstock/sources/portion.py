@@ -124,3 +124,12 @@ class Source(Protocol):
 
 Portions: TypeAlias = Mapping[str, Portion]
 """Portions by source."""
+
+
+def in_nanoseconds(time: pa.Scalar) -> int:
+    """A time of a source in nanoseconds since 1970, or in millionths of the unit where event times
+    are plain integers."""
+    if pa.types.is_timestamp(time.type):
+        nanoseconds = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[time.type.unit]
+        return int(time.value) * nanoseconds
+    return int(time.as_py()) * 10**6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from pathlib import Path
@@ -293,13 +294,13 @@ def test_a_cell_reads_the_folders_that_are_its_own(
     brief: list[str] = []
     before = FileSource._read
 
-    def noted(self: FileSource, file: InputFile, columns: Any, again: bool) -> Any:
+    def noted(self: FileSource, file: InputFile, columns: Any, again: bool, needed: Any) -> Any:
         if len(columns) > 1:
             whole.append(f"{self.name}/{file.name}")
         else:
             assert columns == ("ts",)
             brief.append(file.name)
-        return before(self, file, columns, again)
+        return before(self, file, columns, again, needed)
 
     monkeypatch.setattr(FileSource, "_read", noted)
     total = 0
@@ -328,6 +329,50 @@ def test_a_cell_reads_the_folders_that_are_its_own(
     assert total > 100
     assert brief
     assert not [name for name in brief if int(name.split("/")[1][0]) % 2 == 0]
+
+
+@pytest.mark.parametrize("cells", ["1", "3"])
+def test_row_groups_that_no_result_needs_are_not_read(
+    cells: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers, clocks and what is told of the rows are those of a lane that reads everything."""
+    query = QUERY.replace("WHERE", "WHERE A.id >= 900000000 AND")
+    options = {"query": query, "cells": cells, "reports": "true"}
+    drivers = [Driver(tmp_path, **options), Driver(tmp_path, **options)]
+    drivers[1].options["checkpointLocation"] = str(tmp_path / "other")
+    drivers[1].start()
+    oracle = Oracle(drivers[0].reader._lane.query, 1_000)
+    read: list[int] = []
+    before = pq.ParquetFile.read_row_groups
+
+    def noted(self: pq.ParquetFile, groups: list[int], *more: Any, **others: Any) -> pa.Table:
+        read.append(len(groups))
+        return before(self, groups, *more, **others)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", noted)
+    chance, told, total = random.Random(7), [], 0
+    for number in range(6):
+        push = {source: rows(chance, number / 2, 60).sort_by("id") for source in "AB"}
+        for source, table in push.items():
+            put(tmp_path, source, f"{number}.parquet", table, number, row_group_size=6)
+        expected = oracle.push(push)
+        total += len(expected)
+        for place, driver in enumerate(drivers):
+            if place == 1:
+                driver.reader._lane.__dict__["needed"] = {}
+            if number == 4:
+                driver.start()  # Windows are read again.
+            assert driver.plan()
+            found = driver.run()
+            answers = [row[:2] for row in found if row[2] is None]
+            assert difference(answers, expected) is None
+            reports = [json.loads(row[2]) for row in found if row[2] is not None]
+            names = ("read", "filtered", "results", "watermark", "newest", "dropped")
+            told.append([{name: each[name] for name in names} for each in reports])
+        assert told[-2] == told[-1]
+    assert total > 20
+    assert read
+    assert sum(read) < 4 * len(read)  # Of ten groups.
 
 
 def test_a_ledger_that_is_not_the_one_of_the_checkpoint(tmp_path: Path) -> None:

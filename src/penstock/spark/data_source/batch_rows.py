@@ -23,8 +23,10 @@ from penstock.cells.router import Router
 from penstock.engine.push.ahead import Ahead
 from penstock.engine.push.dropped import NO_EVENT_TIME, Dropped
 from penstock.query.unreadable import CORRUPT
+from penstock.sources.file_source import FileSource
 from penstock.sources.ledger import Entry, Note
-from penstock.sources.portion import Brief, Portion
+from penstock.sources.portion import Brief, Portion, in_nanoseconds
+from penstock.sources.row_groups import NOTHING
 from penstock.spark.data_source.lane import Lane
 
 
@@ -97,12 +99,14 @@ class BatchReader:
                 if brief is not None:
                     counts[name] += brief.rows
                     _note_newest(
-                        own, name, None if brief.newest is None else _nanoseconds(brief.newest)
+                        own, name, None if brief.newest is None else in_nanoseconds(brief.newest)
                     )
                     continue
                 columns = lane.columns[name] if part.is_read else self._few(name)
-                table = lane.sources[name].read(part.portion, columns, again)
-                counts[name] += _counted(lane, name, table)
+                table, rest = self._needed(name, part, columns, entry, again)
+                counts[name] += rest.rows + _counted(lane, name, table)
+                if rest.newest is not None:
+                    _note_newest(own, name, in_nanoseconds(rest.newest))
                 told: list[Dropped] = []
                 table = self._readable(name, table, told)
                 split = ahead.split({name: table}, arrived=0)
@@ -114,7 +118,7 @@ class BatchReader:
                     tables.append(self._own(name, table))
                 if part.is_told:
                     refused += told
-                    unrouted[name] += 0 if again else self._unrouted(name, table)
+                    unrouted[name] += 0 if again else rest.rows + self._unrouted(name, table)
             if not tables:
                 schema = lane.sources[name].schema
                 tables = [pa.schema([schema.field(c) for c in lane.columns[name]]).empty_table()]
@@ -145,7 +149,22 @@ class BatchReader:
         brief = self._lane.sources[name].brief(portion, column)
         if brief is None or brief.newest is None or name not in entry.latest:
             return brief
-        return None if _nanoseconds(brief.newest) > entry.latest[name] * 10**6 else brief
+        return None if in_nanoseconds(brief.newest) > entry.latest[name] * 10**6 else brief
+
+    def _needed(
+        self, name: str, part: _CellPart, columns: Sequence[str], entry: Entry, again: bool
+    ) -> tuple[pa.Table, Brief]:
+        """The rows of a part without those that statistics show to be in no result, and what is
+        known of these; all rows, if some of those may be too far ahead."""
+        source, needed = self._lane.sources[name], self._lane.needed.get(name)
+        if isinstance(source, FileSource) and needed is not None and part.is_read:
+            table, rest = source.read_needed(part.portion, columns, again, needed)
+            latest = entry.latest.get(name)
+            if latest is None or rest.newest is None:
+                return table, rest
+            if in_nanoseconds(rest.newest) <= latest * 10**6:
+                return table, rest
+        return source.read(part.portion, columns, again), NOTHING
 
     def _few(self, name: str) -> tuple[str, ...]:
         """The columns that a cell needs of rows that are not its own: their event times, which
@@ -226,14 +245,7 @@ def _newest(lane: Lane, name: str, table: pa.Table) -> int | None:
     if column is None or lane.query.by_rows:
         return None
     newest = pc.max(table.column(column))
-    return _nanoseconds(newest) if newest.is_valid else None
-
-
-def _nanoseconds(newest: pa.Scalar) -> int:
-    if pa.types.is_timestamp(newest.type):
-        nanoseconds = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[newest.type.unit]
-        return int(newest.value) * nanoseconds
-    return int(newest.as_py()) * 10**6
+    return in_nanoseconds(newest) if newest.is_valid else None
 
 
 def _counted(lane: Lane, name: str, table: pa.Table) -> int:

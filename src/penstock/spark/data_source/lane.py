@@ -16,11 +16,14 @@ import pyarrow as pa
 from penstock.cells.placement import Placement
 from penstock.cells.value_hash import VERSION
 from penstock.engine.recovery.fingerprint import fingerprint as query_fingerprint
+from penstock.query.expression import Expression
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Source
+from penstock.sources.row_groups import NeededRows, needed_rows
 from penstock.spark.cells.cell import CellSettings
 from penstock.spark.rows.envelope import report_column
+from penstock.values.wiring import wire
 
 STATICS = "statics"
 """The name in the ledger of the portions of static relations."""
@@ -97,6 +100,22 @@ class Lane:
         """The event-time column of each stream that has one."""
         found = {name: self.streams[name].event_time for name in self.moving}
         return {name: column for name, column in found.items() if column is not None}
+
+    @cached_property
+    def needed(self) -> Mapping[str, NeededRows]:
+        """What predicates on single streams say about the rows of each source, where that is
+        something. With ROWS windows every row counts, and where dropped rows are wanted, each is
+        read."""
+        if self.query.by_rows or self.dropped is not None:
+            return {}
+        roles: dict[str, list[list[Expression]]] = {}
+        for block in self.query.blocks:
+            filters = wire(block).filters
+            for stream in block.streams:
+                own = [each.expression for each in filters[stream.alias]]
+                roles.setdefault(stream.source, []).append(own)
+        found = {n: needed_rows(each, self.clocks.get(n)) for n, each in roles.items()}
+        return {name: each for name, each in found.items() if each}
 
     @property
     def by_arrival(self) -> bool:

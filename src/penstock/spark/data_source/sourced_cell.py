@@ -166,8 +166,8 @@ class SourcedCell:
     ) -> dict[str, int]:
         """Rows of a batch that can be in no result, by source, as far as this cell tells it.
 
-        A single cell has all rows, and its engine counts them, those that are late beside as late;
-        else they are sent to no cell.
+        A single cell has all rows that are read, and its engine counts them, those that are late
+        beside as late; else they are sent to no cell.
         """
         if self._lane.placement.cells > 1:
             return dict(reading.unrouted)
@@ -175,6 +175,7 @@ class SourcedCell:
         return {
             source: sum(now[source][name] - then[source][name] for name in ("filtered", LATE))
             - told.get(source, {}).get(LATE, 0)
+            + reading.unrouted.get(source, 0)
             for source in now
         }
 
