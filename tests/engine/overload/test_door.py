@@ -164,7 +164,7 @@ def test_what_saves_nothing_is_given_up_and_tried_again_later() -> None:
     for _ in range(20):
         throttle.learn(1.0, 2.0, 0.1, 100)
     assert throttle.decide(0.5) == 0.5
-    for _ in range(20):
+    for _ in range(10):
         throttle.learn(1.5, 0.5, 0.1, 100)
         assert throttle.decide(0.5) is not None  # Rows of before may still be found.
     for _ in range(20):

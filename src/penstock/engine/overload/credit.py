@@ -88,7 +88,11 @@ class Credit:
             used = self.each_push * (self.pushes + 1) + self.each_row * self.rows
             used += self.each_probe * (self.work() - self.work_before)
             time = (wall if self.by_wall else until) - self.since
-            if used + need > min(self.most, self.tokens + self.rate * time):
+            left = self.tokens + self.rate * time - used
+            if left > self.most:  # No more is saved than for a burst.
+                self.tokens += self.most - left
+                left = self.most
+            if need > left:
                 return False
         self.until, self.stale = until, 0
         return True

@@ -7,6 +7,7 @@ it is forgotten, and told.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,10 @@ from penstock.plan.stream_set import StreamSet
 
 _AT_ONCE = 1 << 13
 """Rows whose probes are made up for in one pass."""
+
+
+_PARTS = 4
+"""Of the time over which probes are owed, one such part is given up at once."""
 
 
 class Debts:
@@ -57,15 +62,22 @@ class Debts:
         """There is nothing to go back to."""
         self._marks = None
 
-    def forget_stale(self, now: int) -> int:
-        """Let go of what would find nothing fresh at ``now``: so many probes."""
+    def forget_stale(self, now: int) -> Counter[StreamSet]:
+        """Let go of what would find nothing fresh at ``now``: so many probes of each input."""
         rationing = self._tree.rationing
         if rationing is None or not rationing.debt:
-            return 0
-        gone = rationing.debt.forget_stale(now)
+            return Counter()
+        gone = Counter(rationing.debt.forget_stale(now))
         if self._by_rows:
-            gone = rationing.forget_dead(self._tree.edges, now)
-        return sum(gone.values())
+            gone.update(rationing.forget_dead(self._tree.edges, now))
+        return gone
+
+    def forget_oldest(self) -> Counter[StreamSet]:
+        """Let go of the oldest, which hold the most: so many probes of each input."""
+        assert self._tree.rationing is not None
+        debt = self._tree.rationing.debt
+        part = (debt.youngest - debt.oldest) // _PARTS
+        return Counter(debt.forget_older(debt.oldest + part + 1))
 
     def pay(self, affordable: Callable[[StreamSet], float]) -> tuple[Composites | None, int]:
         """Make up for owed probes as long as rows are ``affordable``: all results of that, and how
@@ -90,13 +102,15 @@ class Debts:
         return before if self._by_rows or not self.are_there else min(before, self._oldest)
 
     def lull(self, before: int) -> Lull | None:
-        """What was born after the first instant and died before the second is needed by nobody."""
+        """What was born after the first instant and died before the second is needed by nobody;
+        None if there cannot be any, as long as debts are made."""
         if self._by_rows or not self.are_there:
             return None
         assert self._tree.rationing is not None
         leaves = self._tree.leaves.values()
         longest = max(leaf.span for leaf in leaves if not leaf.stream.is_static)
-        return min(END, self._tree.rationing.debt.youngest + longest), before
+        since = min(END, self._tree.rationing.debt.youngest + longest)
+        return (since, before) if since < before else None
 
     @property
     def _oldest(self) -> int:

@@ -64,8 +64,12 @@ class Done(NamedTuple):
 
     probes: int
     work: float
-    made: dict[StreamSet, int]
-    """Combinations that each join has made."""
+    made: dict[StreamSet, dict[StreamSet, float]]
+    """Combinations that each join has made, bottom-up, by the input whose rows probed."""
+
+    def total(self, join: StreamSet) -> int:
+        """Combinations that ``join`` has made."""
+        return round(sum(self.made.get(join, {}).values()))
 
 
 class HalfWayCounts:
@@ -102,6 +106,19 @@ class HalfWayCounts:
                     way.append((inputs[other], seen))
                 self._ways.insert(0, (operator.streams, inputs[position], way))
 
+        self._last_steps = {
+            operator.streams: [
+                (origin, steps[-1][1])
+                for origin, steps in zip(self.joins[operator.streams], operator.steps, strict=True)
+                if steps
+            ]
+            for operator in tree.operators
+        }
+        """Of each join and input, the step that makes combinations."""
+        self._matched = {
+            origin: step.matches for steps in self._last_steps.values() for origin, step in steps
+        }
+        """Their matches at the end of the push before."""
         self._taken = self.probes, self.work
         """Probes and work at the end of the push before."""
 
@@ -146,9 +163,22 @@ class HalfWayCounts:
             seen.told = None
         made = {}
         for number, operator in enumerate(self._operators):
-            made[operator.streams] = operator.made - self._made[number]
+            made[operator.streams] = self._by_input(
+                operator.streams, operator.made - self._made[number]
+            )
             self._made[number] = operator.made
         return Done(self._taken[0] - before[0], self._taken[1] - before[1], made)
+
+    def _by_input(self, join: StreamSet, made: int) -> dict[StreamSet, float]:
+        """What ``join`` has made since the last call, divided by the matches of last steps."""
+        matches = {}
+        for origin, step in self._last_steps[join]:
+            matches[origin] = step.matches - self._matched.get(origin, 0)
+            self._matched[origin] = step.matches
+        whole = sum(matches.values())
+        if whole <= 0:
+            return {origin: made / len(matches) for origin in matches}
+        return {origin: made * each / whole for origin, each in matches.items()}
 
     def to_json(self) -> list[list[Any]]:
         """What was found, and how many rows there were to be found."""

@@ -1,15 +1,18 @@
 """How many results were lost because probes were dropped, with the error of the estimate.
 
-Every result holds exactly one combination of each join of the plan. So if join J has made a share
-f_J of the combinations that its inputs allow, and the draws are independent, the results are the
-product of all f_J of what they would be: total = results · Π 1/f_J. At the root, what was lost is
+Every result holds exactly one combination of each join of the plan. At the root, what was lost is
 estimated draw by draw, without bias: a random part of the rows of each input did probe, and what
 they found stands for the others (:func:`~penstock.overload.missed_results.missed_in_strata`). That
-is all there is for a plan of one join, such as an mjoin. Below the root, the made and the estimated
-missing combinations of each join are summed up, fading with the window, since what fails to enter a
-state is missed as long as it would have lived. This holds on average over the keys; a plan whose
-joins lose different keys in different measure is estimated with that blur, as the error says only
-in part.
+is all there is for a plan of one join, such as an mjoin.
+
+In a tree, what a join makes in a push are new combinations of one input with what the states of the
+others hold. New ones stand for what the draws of this push have left out; what a state holds stands
+for what was left out while it was filled. So the joins are gone through bottom-up: what rows of an
+input have made, and have missed, is multiplied by what new combinations of that input stand for,
+and by what those in the states of the other inputs do. For states, made and missing combinations
+are summed up, fading with the window, since what fails to enter a state is missed as long as it
+would have lived. This holds on average over the keys; a plan whose joins lose different keys in
+different measure is estimated with that blur, as the error says only in part.
 
 Rows that were left at the door (:mod:`penstock.engine.overload.door`) are missing in every result
 that would have one of them: what a result stands for is known from its rows
@@ -102,44 +105,50 @@ class LossEstimate:
     def after(
         self,
         fades: Mapping[StreamSet, float],
-        made: Mapping[StreamSet, int],
+        made: Mapping[StreamSet, Mapping[StreamSet, float]],
         strata: Iterable[tuple[StreamSet, StreamSet, Stratum]],
         held: Mapping[StreamSet, int] = _NOBODY,
         weight: Weight = _ALONE,
     ) -> LossEstimate:
-        """``made`` and ``fades`` are by join: what it made in the push, and what is left of the
-        sums after it. ``strata`` come with input and join. ``held`` is what states hold after the
-        push: what was there before the first loss. ``weight`` is what results stand for."""
+        """``made`` has each join, bottom-up, with what rows of each input have made in the push;
+        ``fades`` what is left of the sums of a join after it. ``strata`` come with input and join.
+        ``held`` is what states hold after the push: what was there before the first loss.
+        ``weight`` is what results stand for."""
         pools = dict(self.pools)
-        ripe: list[tuple[StreamSet, Stratum]] = []
+        ripe: dict[StreamSet, Stratum] = {}
         for origin, join, stratum in strata:
             pooled = _together(pools[origin][1], stratum) if origin in pools else stratum
             pools[origin] = (join, pooled)
             if pooled.probed >= _ENOUGH:
-                ripe.append(pools.pop(origin))
-        fills = {}
-        for join, count in made.items():
-            if join == self.root:
-                continue
-            before = self.fills.get(join) or _Fill(max(0, held.get(join, 0) - count))
-            found = missed_in_strata(s for where, s in ripe if where == join)
-            fade = fades[join]
-            fills[join] = _Fill(
-                fade * before.made + count,
-                fade * before.missed + found.results,
-                fade * before.variance + found.error**2,
-            )
-        at_root = missed_in_strata(s for where, s in ripe if where == self.root)
-        full = math.prod(fill.scale for fill in fills.values())
-        scale = full * weight.mean
-        results = made.get(self.root, 0)
+                ripe[origin] = pools.pop(origin)[1]
+        fills: dict[StreamSet, _Fill] = {}
+        new: dict[StreamSet, float] = {}
+        whole = count = variance = 0.0
+        for join, inputs in made.items():
+            full = {each: self.fills[each].scale for each in inputs if each in self.fills}
+            whole = count = variance = 0.0
+            for origin, each in inputs.items():
+                others = math.prod(scale for other, scale in full.items() if other != origin)
+                scale = new.get(origin, 1.0) * others
+                missed = missed_in_strata([ripe[origin]] if origin in ripe else ())
+                whole += (each + missed.results) * scale
+                count += each
+                variance += (missed.error * scale) ** 2
+            new[join] = whole / count if count else 1.0
+            if join != self.root:
+                before = self.fills.get(join) or _Fill(max(0.0, held.get(join, 0) - count))
+                fade = fades[join]
+                fills[join] = _Fill(
+                    fade * before.made + count,
+                    fade * before.missed + whole - count,
+                    fade * before.variance + variance,
+                )
         blur = math.hypot(weight.blur, *(fill.relative_error for fill in fills.values()))
-        from_sample = (results * full) ** 2 * weight.variance
         return replace(
             self,
-            lost=self.lost + (results + at_root.results) * scale - results,
-            variance=self.variance + (at_root.error * scale) ** 2 + from_sample,
-            common_error=self.common_error + (results + at_root.results) * scale * blur,
+            lost=self.lost + whole * weight.mean - count,
+            variance=self.variance + variance * weight.mean**2 + whole**2 * weight.variance,
+            common_error=self.common_error + whole * weight.mean * blur,
             fills=fills,
             pools=pools,
         )

@@ -9,7 +9,7 @@ both together say.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,9 @@ from penstock.engine.tree.join_tree import JoinTree
 from penstock.overload.missed_results import Stratum
 from penstock.plan.stream_set import StreamSet
 
+_DOUBT = 0.25
+"""How far what a row leads to that was never asked may be off, as a part of it."""
+
 
 class Losses:
     """The losses of a running ``tree``."""
@@ -34,8 +37,6 @@ class Losses:
         self._weights = RowWeights()
         self._weight = Weight()
         """What the results of the push at hand stand for."""
-        self._coming: Mapping[str, float] = {}
-        """What the rows of the push at hand stand for, of each stream where some were left out."""
         self._thinned: list[StreamSet] = []
         """Joins whose states have lost, in this push, what was still to be completed."""
 
@@ -52,7 +53,7 @@ class Losses:
     @property
     def is_to_weigh(self) -> bool:
         """Whether results of the push at hand stand for more than themselves."""
-        return bool(self._coming) or self._weights.is_thin
+        return self._weights.is_thin
 
     @property
     def are_felt(self) -> bool:
@@ -75,7 +76,7 @@ class Losses:
     def begin(self, weights: Mapping[str, float]) -> None:
         """A push begins whose rows stand for so many each, where some were left out."""
         self._weights.begin(self._tree.leaves, weights)
-        self._weight, self._coming, self._thinned = Weight(), weights, []
+        self._weight, self._thinned = Weight(), []
 
     def weigh(self, results: Composites, seed: Sequence[int]) -> None:
         """Note what the ``results`` of the push stand for."""
@@ -88,23 +89,46 @@ class Losses:
     def commit(
         self,
         counts: HalfWayCounts,
-        made: Mapping[StreamSet, int],
+        made: Mapping[StreamSet, Mapping[StreamSet, float]],
         strata: Sequence[tuple[StreamSet, StreamSet, Stratum]],
         before: int,
         now: int,
         is_short: bool,
         again: bool,
     ) -> None:
-        """The push is done, in which joins ``made`` so much and probes were dropped from
-        ``strata``. It has taken time on from ``before`` to ``now``. If it is made ``again``, what
-        is lost has been counted."""
+        """The push is done, in which rows of each input of joins ``made`` so much and probes were
+        dropped from ``strata``. It has taken time on from ``before`` to ``now``. If it is made
+        ``again``, what is lost has been counted."""
         if not (strata or self.estimate.fills or self._weight.mean > 1 or is_short):
             return
         fades = {join: self._fade(join, now - before if before != START else None) for join in made}
         after = self.estimate.after(fades, made, strata, self._held(made), self._weight)
         self.estimate = self.estimate.refilled(after.fills) if again else after
         for join in self._thinned:
-            self.estimate = self.estimate.thinned(join, made[join], counts.expected(join))
+            there = sum(made[join].values())
+            self.estimate = self.estimate.thinned(join, there, counts.expected(join))
+
+    def give_up(
+        self,
+        gone: Mapping[StreamSet, int],
+        at_root: Collection[StreamSet],
+        results: Mapping[StreamSet, float],
+    ) -> None:
+        """So many owed probes of each input will not be made, each of which would have led to so
+        many ``results``.
+
+        That is known from others of its kind, for inputs ``at_root`` well enough. Below it, a state
+        lacks what was not made, and whoever probes it later misses that too: all that is known is
+        the order of magnitude.
+        """
+        for origin, number in gone.items():
+            lost = number * results[origin]
+            doubt = _DOUBT if origin in at_root else 1.0
+            self.estimate = replace(
+                self.estimate,
+                lost=self.estimate.lost + lost,
+                common_error=self.estimate.common_error + doubt * lost,
+            )
 
     def _fade(self, join: StreamSet, passed: int | None) -> float:
         """What is left of a sum about the state of ``join`` after so many ticks.

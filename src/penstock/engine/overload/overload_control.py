@@ -103,6 +103,8 @@ class OverloadControl:
         self._need = self._yield = 0.0
         self._now = START
         self.book = ShortageBook(option.policy)
+        self._gone: Counter[StreamSet] = Counter()
+        """Owed probes of each input that were given up in the push at hand."""
         self._is_clocked = self._is_rationed = self._again = self._is_given = False
         self._repeats = self._from_base = False
         self._told_rows: Mapping[str, int] = {}
@@ -180,7 +182,7 @@ class OverloadControl:
         seconds = self._passed(credit.now - self._now)
         self._pushes += credit.pushes
         self._now = credit.now
-        results = done.made.get(self._tree.root.streams, 0) / max(1.0, done.work)
+        results = done.total(self._tree.root.streams) / max(1.0, done.work)
         self._grant = self.budget.settle(
             credit.pushes, credit.rows, seconds, results, credit.last, done.work
         )
@@ -284,7 +286,7 @@ class OverloadControl:
         if rationing is None:
             return
         self._debts.mark()
-        self.book.draft["forgotten"] += self._debts.forget_stale(now)
+        self._gone = self._debts.forget_stale(now)
         must_put_off = rationing.debt or self._need > self._grant.probes
         if self._repeats and not self._from_base and must_put_off:
             self.undo()
@@ -486,10 +488,31 @@ class OverloadControl:
         rationing.follow(self._tree.inputs())
         return fresh
 
+    def _give_up(self, gone: Counter[StreamSet]) -> None:
+        """Tell of owed probes that will not be made, and of the results that go with them."""
+        if not gone:
+            return
+        self.book.draft["forgotten"] += gone.total()
+        if not self._again and self._costs.each:
+            results = {origin: each for origin, (_, each) in self._costs.each.items()}
+            at_root = self._counts.joins[self._tree.root.streams]
+            self._losses.give_up(gone, at_root, results)
+        gone.clear()
+
+    def forget_oldest(self) -> None:
+        """Between pushes, when there is no memory to wait for them: give up the oldest debts."""
+        self._again = False
+        self.book.begin()
+        self._give_up(self._debts.forget_oldest())
+        self.book.commit()
+        if self._tree.rationing is not None:
+            self._tree.rationing.follow(self._tree.inputs())
+
     def undo(self) -> None:
         """The push has failed; it was not let pass by credit."""
         self._debts.undo()
         self.book.begin()
+        self._gone.clear()
         self._counts.learn()
         self._repeats = False
 
@@ -498,10 +521,11 @@ class OverloadControl:
         done = self._counts.take()
         made, self._used = done.made, done.work
         self.book.draft["probes"] += 0 if self._again else done.probes
-        self.budget.end(self._grant, done.work, self._noted, made.get(self._tree.root.streams, 0))
+        self.budget.end(self._grant, done.work, self._noted, done.total(self._tree.root.streams))
         rationing = self._tree.rationing
         skipped = {} if rationing is None else rationing.tally.skipped
         self.book.draft["skipped"] += 0 if self._again else sum(skipped.values())
+        self._give_up(self._gone)
         self.book.commit()
         if self.option.policy == "shed":
             assert rationing is not None
@@ -542,9 +566,19 @@ class OverloadControl:
         if took and self._pace.left is None:
             spans = [leaf.span for leaf in self._tree.leaves.values() if leaf.span > 0]
             of_window = self._seconds * self._second / min(spans, default=1)
-            self._throttle.learn(took, had, of_window, self._count)
+            self._throttle.learn(took, had, of_window, self._count, self._drift())
         self.door.all_left_out.update(self.door.left_out)
         return self.door.left_out
+
+    def _drift(self) -> float:
+        """How many times what the last push took one like it will take when the windows have been
+        filled by such: what is found there changes as they do."""
+        streams = self.door.streams
+        held = [self._losses.share_there(StreamSet.of(stream)) for stream in streams]
+        taken = 1.0 - sum(self.door.left_out.values()) / max(1, self._count)
+        ratio = taken * len(held) / sum(held)
+        part = self._parts().get("probes and results", 0.0)
+        return 1.0 - part + part * ratio ** (len(streams) - 1)
 
     def _tell(self) -> None:
         """Note when the query gets short, and when it has recovered."""

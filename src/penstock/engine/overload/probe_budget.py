@@ -143,7 +143,8 @@ class ProbeBudget:
                 for stream, (work, results) in costs.items()
             }
             assert self._share is not None
-            rate, most = self._share / (ticks or 1.0), math.inf
+            rate = self._share / (ticks or 1.0)
+            most = option.burst * max(self._share, self._income)
         return Credit(
             prices,
             2 * max(1, self._all_rows),

@@ -44,6 +44,10 @@ _OVERDRAFT = 1.5
 """A push whose rows are in may do so many times what fits, before some of them do not probe: in the
 long run the door makes that good."""
 
+_ELASTICITY = 2.0
+"""By which power of the share of rows work grows, about: it is one for rows, and for what several
+streams make together as many as they are."""
+
 ShareThere = Callable[[StreamSet], float]
 
 Costs = Mapping[StreamSet, tuple[float, float]]
@@ -77,6 +81,8 @@ class ProbeShares:
         """CPU seconds of the last allocation, and those that there were for pushes since."""
         self._fits = 0.0
         """The part of the need that the shares were made for."""
+        self._admitted: Mapping[str, float] = {}
+        """The share of rows of each stream that has a door, as allocated."""
         self._priced: Costs = {}
         """The prices that they were made for."""
 
@@ -152,7 +158,8 @@ class ProbeShares:
             mixed = lifespan_greedy(model, fits * whole, freshness, work, door.streams)
             is_mixed = mixed.throughput > _CLEARLY * alone.throughput
             self.allocation = mixed if is_mixed else alone
-            door.open(dict(self.allocation.admitted))
+            self._admitted = dict.fromkeys(door.streams, 1.0) | dict(self.allocation.admitted)
+            door.open(self._admitted)
             thin = thinned(model, {s: share_there(StreamSet.of(s)) for s in door.streams})
             probing = replace(work, row=0.0)
             now = work_of(thin, probing)
@@ -162,6 +169,9 @@ class ProbeShares:
                 now = min(now, max(fits * whole - rows_now, fits * now))
             self.shares = _shares(thin, lifespan_greedy(thin, now, freshness, probing))
             self._spent = time.thread_time() - began
+        else:
+            scale = (fits / self._fits) ** (1 / _ELASTICITY)
+            door.open({stream: scale * share for stream, share in self._admitted.items()})
         return self._at_least(self.shares)
 
     def _is_to_allocate(

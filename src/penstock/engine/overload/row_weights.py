@@ -56,8 +56,9 @@ class RowWeights:
 
     @property
     def is_thin(self) -> bool:
-        """Whether rows are missing in windows."""
-        return any(weight > _NEARLY_ALL for runs in self._runs.values() for _, weight in runs)
+        """Whether rows are missing in windows, those of the push at hand included."""
+        runs = (weight for runs in self._runs.values() for _, weight in runs)
+        return any(weight > _NEARLY_ALL for weight in (*self._coming.values(), *runs))
 
     def begin(self, leaves: Mapping[str, LeafWindow], coming: Mapping[str, float]) -> None:
         """The rows of the next push have these weights; 1 where none is given."""

@@ -7,11 +7,14 @@ whole window, and costs learned from pushes that are all alike do not tell rows 
 what a push took is known to the microsecond, and it falls with the share. So from then on the share
 goes up and down by what pushes took against what there was for them,
 
-    share ← share · (there was / it took) ^ gain,
+    share ← share · (there was / it will take) ^ gain.
 
-with a gain of about one per window, so that a change has shown what it does before the next.
-What does not depend on rows at all, and what was foreseen wrongly, then cost a lower share and
-nothing else. The allocator has the shape: which rows, and which probes.
+What a push finds in the windows changes for a whole window after a change of share, and by how much
+is known from the share of rows that they hold: so it is not what a push took that counts, but what
+one like it will take when they have been filled by such. That lets the gain be four per window, and
+after a burst the budget is kept within a fraction of one. What does not depend on rows at all, and
+what was foreseen wrongly, then cost a lower share and nothing else. The allocator has the shape:
+which rows, and which probes.
 
 Where rows cost next to nothing, to leave them out costs as much as to take them in. If hardly any
 are left for more than a window, so that hardly any are there to be found either, and pushes still
@@ -25,7 +28,8 @@ LEAST, MOST = 0.01, 1.25
 """Shares between which is tried; at the most, everything fits with room to spare."""
 _SLOWEST, _FASTEST = 0.05, 0.5
 """Gains: of pushes that are a small part of a window, and of those that are most of it."""
-_PER_WINDOW = 1.0
+_PER_WINDOW = 4.0
+"""The gain over a window."""
 _HARDLY_ANY = 0.1
 """A share below which windows hold next to nothing after a while."""
 _IN_VAIN = 16
@@ -60,9 +64,11 @@ class Throttle:
             self.share = max(LEAST, foreseen)
         return self.share
 
-    def learn(self, took: float, means: float, of_window: float, rows: int) -> None:
+    def learn(
+        self, took: float, means: float, of_window: float, rows: int, drift: float = 1.0
+    ) -> None:
         """A push of ``rows`` ``took`` so many seconds; there were so many ``means``; it was that
-        part of a window."""
+        part of a window. In the long run it would take ``drift`` times as long."""
         if took <= 0 or not rows:
             return
         if self.share is None:
@@ -76,7 +82,7 @@ class Throttle:
             self.share, self._in_vain, self._rest = None, 0, _REST
             return
         gain = max(_SLOWEST, min(_FASTEST, _PER_WINDOW * of_window))
-        ratio = max(0.1, min(10.0, max(0.0, means) / took))
+        ratio = max(0.1, min(10.0, max(0.0, means) / (took * drift)))
         self.share = max(LEAST, self.share * ratio**gain)
         if self.share > MOST:
             self.share = None

@@ -23,7 +23,10 @@ Each probe is made for itself, so the order makes no difference to the answer; b
 the first to become stale, if they do before it is their turn.
 
 Rows of one slice that wait at one input share their bounds, and are one :class:`Owed`: three
-integers per row. An owed row is forgotten when it is stale itself. When a ring is packed its rows
+integers per row. Those of an input lie on each other, and each knows the sums and the extremes of
+all below it: how much is owed, how old it is, and whether anything is stale, is read off the top.
+An owed row is forgotten when it is stale itself, or when there is no memory to wait for it: the
+oldest first, which hold the most. When a ring is packed its rows
 get new numbers in the same order, so numbers and bounds are carried over.
 
 Nothing here is changed in place: a failed push puts back what was there (:meth:`Debt.marks`).
@@ -31,7 +34,7 @@ Nothing here is changed in place: a failed push puts back what was there (:meth:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -44,7 +47,7 @@ from penstock.plan.stream_set import StreamSet
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Marks = dict[StreamSet, tuple["Owed", ...]]
+Marks = dict[StreamSet, "_Pile"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,24 +75,63 @@ class Owed:
             self.rows[positions], self.births[positions], self.deadlines[positions], self.bounds
         )
 
-    def fresh_at(self, now: int) -> Owed:
-        """Those of which results may still be fresh."""
-        keep = self.deadlines >= now
-        return self if keep.all() else self.pick(np.flatnonzero(keep))
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Top:
+    """One piece, with what is known about it and all below it."""
+
+    owed: Owed
+    count: int
+    oldest: int
+    youngest: int
+    earliest: int
+    """The first deadline."""
+
+
+_Pile = tuple[_Top, ...]
+
+
+def _on(pile: Sequence[_Top], owed: Owed) -> _Top:
+    """What lies on top of ``pile`` if ``owed`` is put there."""
+    count, oldest, youngest = len(owed), owed.oldest, int(owed.births.max())
+    earliest = int(owed.deadlines.min())
+    if not pile:
+        return _Top(owed, count, oldest, youngest, earliest)
+    below = pile[-1]
+    return _Top(
+        owed,
+        count + below.count,
+        min(oldest, below.oldest),
+        max(youngest, below.youngest),
+        min(earliest, below.earliest),
+    )
+
+
+def _piled(pieces: Iterable[Owed], below: _Pile = ()) -> _Pile:
+    """The pile of those ``pieces`` that have rows."""
+    pile = list(below)
+    for owed in pieces:
+        if len(owed):
+            pile.append(_on(pile, owed))
+    return tuple(pile)
 
 
 class Debt:
     """What the inputs of one tree owe, by the streams of the input."""
 
     def __init__(self) -> None:
-        self._owed: dict[StreamSet, tuple[Owed, ...]] = {}
+        self._piles: dict[StreamSet, _Pile] = {}
         self._watched: list[tuple[Rows, Follower]] = []
 
+    @property
+    def _tops(self) -> list[_Top]:
+        return [pile[-1] for pile in self._piles.values() if pile]
+
     def __len__(self) -> int:
-        return sum(len(each) for owed in self._owed.values() for each in owed)
+        return sum(top.count for top in self._tops)
 
     def __bool__(self) -> bool:
-        return any(self._owed.values())
+        return any(self._piles.values())
 
     @property
     def nbytes(self) -> int:
@@ -98,70 +140,86 @@ class Debt:
     @property
     def by_input(self) -> dict[StreamSet, int]:
         """How many rows of each input owe their probe."""
-        return {origin: sum(map(len, owed)) for origin, owed in self._owed.items() if owed}
+        return {origin: pile[-1].count for origin, pile in self._piles.items() if pile}
 
     @property
     def oldest(self) -> int:
         """The earliest birth of a row that owes; the end of time if none does."""
-        return min((e.oldest for owed in self._owed.values() for e in owed), default=END)
+        return min((top.oldest for top in self._tops), default=END)
 
     @property
     def youngest(self) -> int:
         """The latest birth of a row that owes; the beginning of time if none does."""
-        births = (int(e.births.max()) for owed in self._owed.values() for e in owed)
-        return max(births, default=START)
+        return max((top.youngest for top in self._tops), default=START)
 
     def items(self) -> Iterator[tuple[StreamSet, Owed]]:
-        for origin, owed in self._owed.items():
-            for each in owed:
-                yield origin, each
+        for origin, pile in self._piles.items():
+            for each in pile:
+                yield origin, each.owed
 
     # -- a push ------------------------------------------------------------------------------
 
     def owe(self, origin: StreamSet, owed: Owed) -> None:
         """``owed`` of the input ``origin`` have not probed."""
-        if len(owed):
-            self._owed[origin] = (*self._owed.get(origin, ()), owed)
+        self._piles[origin] = _piled([owed], self._piles.get(origin, ()))
 
     def take(self, origin: StreamSet, most: int) -> Owed | None:
         """The last of what ``origin`` owes, at most so many rows: they are about to probe."""
-        owed = self._owed.get(origin, ())
-        if not owed:
+        pile = self._piles.get(origin, ())
+        if not pile:
             return None
-        last = owed[-1]
+        last = pile[-1].owed
+        self._piles[origin] = pile[:-1]
         if len(last) <= most:
-            self._owed[origin] = owed[:-1]
             return last
-        self._owed[origin] = (*owed[:-1], last.pick(slice(0, len(last) - most)))
+        self.owe(origin, last.pick(slice(0, len(last) - most)))
         return last.pick(slice(len(last) - most, None))
 
     def next_origin(self) -> StreamSet | None:
         """Whose turn it is to pay: the input whose last debt is the youngest."""
-        fronts = [(owed[-1].oldest, o) for o, owed in self._owed.items() if owed]
+        fronts = [(pile[-1].owed.oldest, o) for o, pile in self._piles.items() if pile]
         return max(fronts, key=lambda each: each[0])[1] if fronts else None
 
     def forget_stale(self, now: int) -> dict[StreamSet, int]:
         """Let go of rows whose results would be stale at ``now``; how many of each input."""
-        forgotten = {}
-        for origin, owed in self._owed.items():
-            fresh = [each.fresh_at(now) for each in owed]
-            gone = sum(map(len, owed)) - sum(map(len, fresh))
-            if gone:
-                forgotten[origin] = gone
-                self._owed[origin] = tuple(each for each in fresh if len(each))
-        return forgotten
+        late = [o for o, pile in self._piles.items() if pile and pile[-1].earliest < now]
+        return self._keep(late, lambda owed: owed.deadlines >= now)
+
+    def forget_older(self, instant: int) -> dict[StreamSet, int]:
+        """Let go of rows that were born before ``instant``; how many of each input."""
+        old = [o for o, pile in self._piles.items() if pile and pile[-1].oldest < instant]
+        return self._keep(old, lambda owed: owed.births >= instant)
 
     def keep(self, origin: StreamSet, wanted: Callable[[Int64s], Bools]) -> None:
         """Let go of rows of ``origin`` that are not ``wanted``."""
-        owed = self._owed.get(origin, ())
-        left = [each.pick(np.flatnonzero(wanted(each.rows))) for each in owed]
-        self._owed[origin] = tuple(each for each in left if len(each))
+        self._keep([origin], lambda owed: wanted(owed.rows))
+
+    def _keep(
+        self, origins: Iterable[StreamSet], wanted: Callable[[Owed], Bools]
+    ) -> dict[StreamSet, int]:
+        """Let go of rows of ``origins`` that are not ``wanted``; how many of each."""
+        gone = {}
+        for origin in origins:
+            pile = self._piles.get(origin, ())
+            kept = [wanted(each.owed) for each in pile]
+            whole = 0
+            while whole < len(pile) and kept[whole].all():
+                whole += 1
+            changed = zip(pile[whole:], kept[whole:], strict=True)
+            left = _piled(
+                (each.owed.pick(np.flatnonzero(keep)) for each, keep in changed), pile[:whole]
+            )
+            self._piles[origin] = left
+            number = (pile[-1].count if pile else 0) - (left[-1].count if left else 0)
+            if number:
+                gone[origin] = number
+        return gone
 
     def marks(self) -> Marks:
-        return dict(self._owed)
+        return dict(self._piles)
 
     def undo(self, marks: Marks) -> None:
-        self._owed = marks
+        self._piles = marks
 
     @property
     def is_watching(self) -> bool:
@@ -193,14 +251,10 @@ class Debt:
     ) -> None:
         """The rows ``kept`` of an input are numbered from ``first`` on."""
         changed = {
-            origin: tuple(
-                moved
-                for owed in self._owed.get(origin, ())
-                if len(moved := _moved(owed, kept, first))
-            )
+            origin: _piled(_moved(each.owed, kept, first) for each in self._piles.get(origin, ()))
         }
         for other in others:
-            changed[other] = tuple(
+            changed[other] = _piled(
                 Owed(
                     owed.rows,
                     owed.births,
@@ -211,9 +265,9 @@ class Debt:
                         *owed.bounds[place + 1 :],
                     ),
                 )
-                for owed in self._owed.get(other, ())
+                for owed in (each.owed for each in self._piles.get(other, ()))
             )
-        self._owed |= changed
+        self._piles |= changed
 
 
 def _moved(owed: Owed, kept: Int64s, first: int) -> Owed:

@@ -58,6 +58,18 @@ def push_within(
     return table
 
 
+def _keep_within(join: RunningJoin, changes: PlanChanges) -> None:
+    """Give up owed probes, the oldest first, if what waits for them does not fit into memory."""
+    limits, control = join.options.limits, join.overload
+    if limits is None or limits.memory is None or control is None or join.is_torn:
+        return
+    if changes.nbytes > limits.memory:
+        join.expiry.sweep_if_it_can()
+    while control.owes and changes.nbytes > limits.memory:
+        control.forget_oldest()
+        join.expiry.sweep_if_it_can()
+
+
 def push(
     join: RunningJoin, changes: PlanChanges, batches: Mapping[str, Any], told: Told
 ) -> pa.Table:
@@ -80,6 +92,8 @@ def push(
     join.counters.note_way(way)
     changes.after_push(join.latest, changes.clock.stop())
     if join.overload is not None:
+        if join.overload.owes:
+            _keep_within(join, changes)
         join.counters.count_shed(join.overload.close())
     join.counters.seconds += Stopwatch.clock() - began
     join.is_broken = False

@@ -78,10 +78,11 @@ def load_join(join: RunningJoin, found: Checkpoint) -> None:
         join.owed_results = Composites.load(next(tables), tuple(join.leaves[0]), counts)
     join.load_output(held, counts)
     if join.overload is not None:
-        join.overload.load_json(overload["control"], join.clock.now)
         join.overload.attach(join.trees[0])
     if "tree" in overload:
         _load_owing_tree(join, overload["tree"], tables, counts)
+    if join.overload is not None:
+        join.overload.load_json(overload["control"], join.clock.now)
 
 
 def _load_owing_tree(

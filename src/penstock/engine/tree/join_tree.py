@@ -218,11 +218,12 @@ class JoinTree(OperatorTree):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all windows, states and filters, and of what is spared for these."""
+        """Bytes of all windows, states and filters, of what is spared for these, and of debts."""
         windows = sum(leaf.nbytes for leaf in self.leaves.values())
         states = sum(state.nbytes for state in self.kept)
         spared = self.completion.spare.nbytes
-        return windows + states + spared + self.guarding.filter_bytes
+        owed = 0 if self.rationing is None else self.rationing.debt.nbytes
+        return windows + states + spared + self.guarding.filter_bytes + owed
 
     # -- a push ------------------------------------------------------------------------------
 
