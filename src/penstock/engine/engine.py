@@ -417,7 +417,9 @@ class Engine:
         """Counts since the start and sizes by now, as nested plain dictionaries."""
         self.sweep()
         join = self._join
-        metrics = measure(join.counters, join.trees, join.output, join.clock, self.query)
+        metrics = measure(
+            join.counters, join.trees, join.output, join.clock, self.query, join.bytes_of_values
+        )
         metrics["control"] = self._changes.control.metrics()
         metrics["silent"] = self.silent()
         if join.spilling is not None:

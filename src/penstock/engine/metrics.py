@@ -88,9 +88,14 @@ class Counters:
 
 
 def measure(
-    counters: Counters, trees: Sequence[JoinTree], output: Output, clock: Clock, graph: JoinGraph
+    counters: Counters,
+    trees: Sequence[JoinTree],
+    output: Output,
+    clock: Clock,
+    graph: JoinGraph,
+    values: int,
 ) -> Metrics:
-    """The metrics of an engine.
+    """The metrics of an engine, whose windows have so many bytes of ``values`` of keys.
 
     ``late``, ``null_time``, ``filtered`` and ``shed`` are totals; per source they are under
     ``sources``. Rows that are none of these are in a window of their source, or were until they
@@ -126,7 +131,7 @@ def measure(
             for source in counters.rows
         },
         "state": {
-            "bytes": sum(tree.nbytes for tree in trees) + output.nbytes,
+            "bytes": sum(tree.nbytes for tree in trees) + values + output.nbytes,
             "windows": {
                 leaf.stream.alias: {
                     "source": leaf.stream.source,
@@ -147,6 +152,7 @@ def measure(
                 }
                 for state in states
             },
+            "values": {"bytes": values},
             "output": {"bytes": output.nbytes},
         },
         "joins": [

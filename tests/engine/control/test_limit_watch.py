@@ -48,6 +48,21 @@ def test_bytes_are_compared_after_every_push(options: dict[str, Any]) -> None:
     assert told[0].numbers["memory"] > limit
 
 
+def test_values_of_text_keys_count() -> None:
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.string())])
+    query = penstock.parse(
+        "SELECT A.ts AS a FROM A [RANGE 2 SECONDS], B [RANGE 2 SECONDS] WHERE A.x = B.x",
+        schemas=dict.fromkeys("AB", schema),
+    )
+    engine = penstock.Engine(query, limits=penstock.Limits(memory=800_000, disk=0))
+    texts = [f"{number} {'x' * 1000}" for number in range(1000)]
+    engine.push({name: pa.table([range(1000), texts], schema=schema) for name in "AB"})
+    state = engine.metrics()["state"]
+    assert state["values"]["bytes"] > 1_000_000
+    assert state["bytes"] > state["values"]["bytes"]
+    assert engine.metrics()["control"]["exceeded"] == ["memory"]
+
+
 def test_cpu_is_measured_by_the_clock() -> None:
     step = [0.0]
 

@@ -108,9 +108,8 @@ class PlanChanges:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all windows and states, and of what is held above them."""
-        join = self._join
-        return sum(tree.nbytes for tree in join.trees) + join.output.nbytes
+        """Bytes of all windows and states in memory, and of what is held above them."""
+        return self._join.nbytes
 
     @property
     def disk_bytes(self) -> int:

@@ -187,6 +187,18 @@ class RunningJoin:
             for root, wiring, leaves in zip(plan.roots, self.wirings, self.leaves, strict=True)
         ]
 
+    @property
+    def bytes_of_values(self) -> int:
+        """Bytes of the values of keys that are numbered, such as texts."""
+        return sum([windows.bytes_of_values for windows in self.windows])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all windows and states in memory, of the values of their keys, and of what is
+        held above them."""
+        trees = sum([tree.nbytes for tree in self.trees])
+        return trees + self.bytes_of_values + self.output.nbytes
+
     # -- what it is at -----------------------------------------------------------------------
 
     @property

@@ -61,6 +61,11 @@ class Windows:
         }
 
     @property
+    def bytes_of_values(self) -> int:
+        """Bytes of all interned values."""
+        return sum([each.nbytes for each in self.interners.values()])
+
+    @property
     def have_many_values(self) -> bool:
         """Whether an interner holds far more values than the rows of all windows can have."""
         if not self.interners:
