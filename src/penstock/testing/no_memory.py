@@ -251,7 +251,10 @@ def _run(case: Case, number: int, memory: Memory | None) -> int:
             lateness=case.lateness,
             idle=case.idle,
             watermark_policy=case.policy,
+            limits=choices.choice((None, Limits(memory=1))),  # Then most rows are on disk.
         )
+        if engine._join.spilling is not None:
+            engine._join.spilling.least_bytes = 0
         engines.append(Starved(engine, chance, memory))
         return engines[-1]
 
