@@ -14,6 +14,7 @@ estimated, and nobody would see that it has become worth while.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -81,6 +82,8 @@ class ProbeShares:
         """CPU seconds of the last allocation, and those that there were for pushes since."""
         self._fits = 0.0
         """The part of the need that the shares were made for."""
+        self._is_mixed = False
+        """Whether probes are limited beside doors."""
         self._admitted: Mapping[str, float] = {}
         """The share of rows of each stream that has a door, as allocated."""
         self._priced: Costs = {}
@@ -144,9 +147,9 @@ class ProbeShares:
         budget: ProbeBudget,
         share_there: ShareThere,
         door: Door,
-    ) -> Mapping[StreamSet, float]:
+    ) -> Mapping[StreamSet, float] | None:
         """The same where a share ``fits`` of all that there is to do, with ``door`` left open so
-        far that in the long run it does."""
+        far that in the long run it does; None if all may probe, since that alone will do."""
         if self._is_to_allocate(fits, _ALIKE, prices, budget):
             began = time.thread_time()
             model, freshness = self._model(rows, seconds, share_there)
@@ -156,7 +159,7 @@ class ProbeShares:
                 model, fits * whole, freshness, work, door.streams, only_doors=True
             )
             mixed = lifespan_greedy(model, fits * whole, freshness, work, door.streams)
-            is_mixed = mixed.throughput > _CLEARLY * alone.throughput
+            is_mixed = self._is_mixed = mixed.throughput > _CLEARLY * alone.throughput
             self.allocation = mixed if is_mixed else alone
             self._admitted = dict.fromkeys(door.streams, 1.0) | dict(self.allocation.admitted)
             door.open(self._admitted)
@@ -169,10 +172,20 @@ class ProbeShares:
                 now = min(now, max(fits * whole - rows_now, fits * now))
             self.shares = _shares(thin, lifespan_greedy(thin, now, freshness, probing))
             self._spent = time.thread_time() - began
-        else:
-            scale = (fits / self._fits) ** (1 / _ELASTICITY)
-            door.open({stream: scale * share for stream, share in self._admitted.items()})
-        return self._at_least(self.shares)
+            return self._at_least(self.shares)
+        door.open({stream: self._scaled(each, fits) for stream, each in self._admitted.items()})
+        if not self._is_mixed:
+            return None
+        if fits <= self._fits:
+            return self._at_least(self.shares)
+        return self._at_least({o: self._scaled(each, fits) for o, each in self.shares.items()})
+
+    def _scaled(self, share: float, fits: float) -> float:
+        """What becomes of a ``share`` until the next allocation, if now another part ``fits``: all
+        of it if all does, and in between no jump, which pushes would be driven across and back."""
+        if fits <= self._fits:
+            return share * math.pow(fits / self._fits, 1 / _ELASTICITY)
+        return 1.0 - (1.0 - share) * max(0.0, 1.0 - fits) / (1.0 - min(self._fits, 0.99))
 
     def _is_to_allocate(
         self, fits: float, alike: float, prices: Costs, budget: ProbeBudget
