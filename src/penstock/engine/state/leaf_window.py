@@ -156,20 +156,21 @@ class LeafWindow(IndexedRows):
 
     def number_chosen(self, start: int, stop: int) -> int:
         """How many of the rows from ``start`` to ``stop`` may be in results."""
-        if self._chosen is None:
+        flags = self.flags
+        if flags is None or start == stop:
             return stop - start
-        flags = self.rows.take(self._chosen, np.arange(start, stop, dtype=np.int64))
-        return int(np.count_nonzero(flags))
+        return sum([int(np.count_nonzero(each)) for each in self._between(flags, start, stop)])
 
     def chosen_until(self, stop: int) -> Bools | None:
-        """The same for all rows from the tail to ``stop``."""
-        if self._chosen is None:
-            return None
-        first, count = self.rows.tail & self.rows.mask, stop - self.rows.tail
-        column: Bools = self.rows.columns[self._chosen]
-        return np.concatenate(
-            [column[first : first + count], column[: max(0, first + count - len(column))]]
-        )
+        """Which of the rows from the tail to ``stop`` may be in results; None if all."""
+        flags = self.flags
+        return None if flags is None else np.concatenate(self._between(flags, self.rows.tail, stop))
+
+    def _between(self, flags: Bools, start: int, stop: int) -> tuple[Bools, Bools]:
+        """The flags of rows, up to the end of the ring and from its beginning."""
+        first = start & self.rows.mask
+        end = first + stop - start
+        return flags[first:end], flags[: max(0, end - len(flags))]
 
     def key_column(self, position: int) -> int:
         """The column of ``rows`` that holds encoded column ``position``."""
