@@ -144,17 +144,20 @@ def run(options: argparse.Namespace) -> bool:
     import time
 
     print(heading("limits", options.seed))
-    for shape in SHAPES.values():  # Once, so that what is loaded then does not count.
-        held(shape, penstock.Limits(memory=1), options.seed, True, time.thread_time)
+    # Once, so that what is loaded then does not count.
+    held(SHAPES[options.shape[0]], penstock.Limits(memory=1), options.seed, True, time.thread_time)
     rows = []
     holds = True
     for name in options.shape:
         shape = SHAPES[name]
+        mjoins = {
+            bursts: held(shape, None, options.seed, bursts, time.thread_time)
+            for bursts in (False, True)
+        }
         for bursts, disk in ((False, 0), (False, None), (True, 0), (True, None)):
-            alone = held(shape, None, options.seed, bursts, time.thread_time)
-            steady = held(shape, None, options.seed, False, time.thread_time) if bursts else alone
+            alone = mjoins[bursts]
             for factor in FACTORS:
-                most = int(factor * steady.most)
+                most = int(factor * mjoins[False].most)
                 limits = penstock.Limits(memory=most, disk=disk)
                 found = held(shape, limits, options.seed, bursts, time.thread_time)
                 must_hold = disk is None or not bursts

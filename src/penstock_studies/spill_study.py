@@ -201,7 +201,9 @@ def batches(
     times = np.arange(number * rows, (number + 1) * rows)
     made = {}
     for name in _STREAMS:
-        texts = np.resize(pool[int(chance.integers(_POOL // 2)) :], rows * _TEXT)
+        first = int(chance.integers(_POOL // 2))
+        # A copy, as a view would keep the whole pool alive.
+        texts = np.resize(pool[first : first + rows * _TEXT], rows * _TEXT).copy()
         texts.reshape(rows, _TEXT)[:, :8] = 97 + (times[:, None] >> (4 * np.arange(8))) % 16
         offsets = np.arange(0, (rows + 1) * _TEXT, _TEXT, dtype=np.int32)
         made[name] = pa.table(
