@@ -96,7 +96,8 @@ class SpillFiles:
         self.count -= 1
 
     def array(self, values: pa.Array) -> tuple[pa.Array, Block] | None:
-        """``values`` in a file, and the block they are in; None if that is refused."""
+        """``values`` in a file, and the block they are in; None if that is refused, or no Arrow
+        file can hold them."""
         batch = pa.record_batch([values], names=["values"])
         try:
             block = self.block(_written(batch, pa.MockOutputStream()))
@@ -104,9 +105,8 @@ class SpillFiles:
                 return None
             _written(batch, pa.FixedSizeBufferWriter(pa.py_buffer(block)))
             return pa.ipc.open_file(pa.py_buffer(block)).get_batch(0).column(0), block
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
-            self.refused = f"no Arrow file can hold a column of {values.type}: {problem}"
-            return None
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None  # Other columns can go, now and later.
 
 
 def _written(batch: pa.RecordBatch, sink: pa.NativeFile) -> int:
