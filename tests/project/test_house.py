@@ -61,7 +61,6 @@ TWINS = {
     "index": "engine/state/test_rows.py",
     "intern": "values/test_interner.py",
     "lifespan": "kernels/test_kernels.py",
-    "pair_table": "values/test_pair_table.py",
     "pairs": "kernels/test_kernels.py",
     "predicate": "values/test_predicate_program.py",
     "probe": "kernels/test_kernels.py",

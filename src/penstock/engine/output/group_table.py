@@ -1,9 +1,8 @@
 """Groups: the distinct values of the GROUP BY expressions, numbered from 0.
 
-Each expression is encoded as int64 (:mod:`penstock.values.key_types`), so that equal integers
-mean equal values in Spark's sense. NULL is a value of its own here: a last column has one bit per
-expression that says so. Keys of ordered types determine their values. Byte strings have numbers for
-keys, so their bytes are kept beside them, in the order of the groups.
+Numbers and values are those of :mod:`penstock.values.key_rows`. Keys of ordered types determine
+their values. Byte strings have numbers for keys, so their bytes are kept beside them, in the order
+of the groups.
 
 Adding a group is not undone when a push fails: a group of which nobody is alive has no row. Such
 groups are swept when they may be the majority (:meth:`GroupTable.keep_only`, which renumbers).
@@ -20,15 +19,13 @@ from numpy.typing import NDArray
 
 from penstock.kernels import group_table as kernels
 from penstock.values.arrow_layout import read_only
-from penstock.values.hash_secret import SECRET
-from penstock.values.interner import Interner
+from penstock.values.key_rows import KeyRows
 from penstock.values.key_types import BytesKey, key_type_of
 
 Int64s = NDArray[np.int64]
 
 _FEWEST = 16
 _FEWEST_BYTES = 256
-_BITS = 63
 
 
 class GroupTable:
@@ -36,120 +33,66 @@ class GroupTable:
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._types = list(types)
-        self._encoders = [key_type_of(t) for t in types]
-        self._interners = [Interner() if e.needs_interner else None for e in self._encoders]
+        self._rows = KeyRows(types)
         self._values = [
             _ByteStrings(key) if isinstance(key, BytesKey) else None
             for key in (key_type_of(_plain(type)) for type in types)
         ]
-        self._null_columns = -(-len(types) // _BITS)
-        width = len(types) + self._null_columns
-        self._count = 0 if types else 1
-        self._keys = np.empty((_FEWEST, width), np.int64)
-        self._slots = np.full(2 * _FEWEST, kernels.EMPTY, np.int64)
-        kernels.forget(self._slots, 0)  # It is loaded now, and not when there is no memory.
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._rows) if self._types else 1
 
     @property
     def nbytes(self) -> int:
-        return (
-            self._keys.nbytes
-            + self._slots.nbytes
-            + sum(values.nbytes for values in self._values if values is not None)
-            + sum(interner.nbytes for interner in self._interners if interner is not None)
-        )
+        kept = sum(values.nbytes for values in self._values if values is not None)
+        return self._rows.nbytes + kept
 
     def number(self, columns: Sequence[pa.Array], length: int) -> Int64s:
         """The group of each row of ``columns``; new groups are added."""
-        if not self._encoders or length == 0:
+        if not self._types or length == 0:
             return np.zeros(length, np.int64)
-        rows = self._encoded(columns, length)
-        self._reserve(length)
-        groups, firsts = kernels.number(rows, self._keys, self._slots, self._count, SECRET)
+        count = len(self._rows)
+        groups, firsts = self._rows.number(columns)
         if len(firsts):
             try:
                 for values, column in zip(self._values, columns, strict=True):
                     if values is not None:
                         values.append(_decoded(column), firsts)
             except BaseException:
-                kernels.forget(self._slots, self._count)
+                self._rows.forget(count)
                 for values in self._values:
                     if values is not None:
-                        values.forget(self._count)
+                        values.forget(count)
                 raise
-            self._count += len(firsts)
-        found: Int64s = groups
-        return found
+        return groups
 
     def values(self, groups: Int64s) -> list[pa.Array]:
         """The values of the GROUP BY expressions for ``groups``."""
-        return [self._values_of(position, groups) for position in range(len(self._types))]
-
-    def _values_of(self, position: int, groups: Int64s) -> pa.Array:
-        type = self._types[position]
-        # Not ``column.take(groups)``, which would copy all of the column first.
-        nulls = self._keys[groups, len(self._types) + position // _BITS]
-        valid = nulls & (1 << position % _BITS) == 0
-        kept = self._values[position]
-        if kept is not None:
-            return _as_type(kept.take(groups, valid), type)
-        keys = self._keys[groups, position]
-        return _as_type(self._encoders[position].decode(keys, valid), type)
+        found = []
+        for position, (type, kept) in enumerate(zip(self._types, self._values, strict=True)):
+            if kept is not None:
+                values = kept.take(groups, self._rows.valid(position, groups))
+            else:
+                values = self._rows.values(position, groups)
+            found.append(_as_type(values, type))
+        return found
 
     def keep_only(self, groups: Int64s) -> None:
         """Forget all groups but ``groups`` (ascending), which get the numbers from 0 on.
 
         As a whole or, for lack of memory, not at all.
         """
-        if not self._encoders:
+        if not self._types:
             return
-        count = len(groups)
-        capacity = max(_FEWEST, 1 << max(0, 2 * count - 1).bit_length())
-        keys = np.empty((capacity, self._keys.shape[1]), np.int64)
-        keys[:count] = self._keys[groups]
-        slots = _entered(keys, count)
         kept = [None if values is None else values.kept(groups) for values in self._values]
-        self._keys, self._slots, self._count = keys, slots, count
+        self._rows.keep_only(groups)
         for values, state in zip(self._values, kept, strict=True):
             if values is not None and state is not None:
                 values.adopt(state)
 
     def sweep(self) -> None:
         """Forget interned values that no group has."""
-        for position, interner in enumerate(self._interners):
-            if interner is not None:
-                interner.sweep(self._keys[: self._count, position])
-
-    def _encoded(self, columns: Sequence[pa.Array], length: int) -> Int64s:
-        width = len(columns)
-        rows = np.empty((length, width + self._null_columns), np.int64)
-        rows[:, width:] = 0
-        for i, (column, encoder, interner) in enumerate(
-            zip(columns, self._encoders, self._interners, strict=True)
-        ):
-            values, valid = encoder.encode(column, interner)
-            rows[:, i] = values
-            if valid is not None:
-                null = ~valid
-                rows[null, i] = 0
-                rows[null, width + i // _BITS] |= 1 << (i % _BITS)
-        return rows
-
-    def _reserve(self, more: int) -> None:
-        needed = self._count + more
-        if needed > len(self._keys):
-            keys = np.empty((1 << (needed - 1).bit_length(), self._keys.shape[1]), np.int64)
-            keys[: self._count] = self._keys[: self._count]
-            self._slots, self._keys = _entered(keys, self._count), keys
-
-
-def _entered(keys: Int64s, count: int) -> Int64s:
-    """Slots of the first ``count`` of ``keys``."""
-    slots = np.full(2 * len(keys), kernels.EMPTY, np.int64)
-    kernels.enter(keys, count, slots, SECRET)
-    return slots
+        self._rows.sweep()
 
 
 class _ByteStrings:

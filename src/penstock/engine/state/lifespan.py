@@ -23,9 +23,7 @@ from penstock.kernels import lifespan, probe
 from penstock.query.join_graph import Stream
 from penstock.query.window import Range
 from penstock.query.window import Rows as RowsWindow
-from penstock.values.interner import Interner
-from penstock.values.key_types import key_type_of
-from penstock.values.pair_table import PairTable, group_ids
+from penstock.values.key_rows import KeyRows
 
 Int64s = NDArray[np.int64]
 
@@ -123,9 +121,7 @@ class LatestByPartition(Lifespan):
         super().__init__(rows)
         self.reads = window.partition_by
         self.count = window.count
-        self._encoders = [key_type_of(stream.schema.field(name).type) for name in self.reads]
-        self._interners = [Interner() if e.needs_interner else None for e in self._encoders]
-        self._tables = [PairTable() for _ in self.reads]
+        self._numbers = KeyRows([stream.schema.field(name).type for name in self.reads])
         self.partition: int = rows.add_column(np.int64)
         self._later = rows.add_column(np.int64)
         self._earlier = rows.add_column(np.int64)
@@ -137,19 +133,12 @@ class LatestByPartition(Lifespan):
     @property
     def nbytes(self) -> int:
         lists = self._oldest.nbytes + self._newest.nbytes + self._sizes.nbytes
-        interned = sum(i.nbytes for i in self._interners if i is not None)
-        return lists + interned + sum(t.nbytes for t in self._tables)
+        return lists + self._numbers.nbytes
 
     def partitions_of(self, columns: Mapping[str, pa.Array], count: int) -> Int64s:
         """The partition of each row; NULLs form one."""
-        encoded = [
-            encoder.encode(columns[name], interner)
-            for name, encoder, interner in zip(
-                self.reads, self._encoders, self._interners, strict=True
-            )
-        ]
-        partitions = group_ids(self._tables, encoded)
-        needed = int(partitions.max()) + 1 if count else 0
+        partitions, _ = self._numbers.number([columns[name] for name in self.reads])
+        needed = len(self._numbers)
         if needed > len(self._sizes):
             size = 1 << (needed - 1).bit_length()
             self._oldest = _extended(self._oldest, size, -1)
