@@ -21,6 +21,9 @@ several sizes they run once with each, and it can be seen what memory buys. All 
 suits them (:mod:`penstock.spark.bench.bench_run`). The archive of Java's classes, which both use,
 is made before anything is measured.
 
+With ``--broker``, the streams are topics of JSON values, and results go to a topic, for all of them
+alike (:mod:`penstock.spark.bench.bench_topics`): Kafka to Kafka.
+
 The fixed cost of a micro-batch is measured on batches of a few rows, against a stateful Python
 query that does nothing: CPU time and wall time per batch, without the first batches.
 """
@@ -28,6 +31,7 @@ query that does nothing: CPU time and wall time per batch, without the first bat
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import re
@@ -35,6 +39,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,6 +101,11 @@ def add_parser(names: Any) -> None:
     bench.add_argument(
         "--only", metavar="NAME,…", help=f"some of {', '.join(_NAMES)} (default: all)"
     )
+    bench.add_argument(
+        "--broker",
+        metavar="HOST:PORT",
+        help="from topics of this Kafka broker to a topic, instead of files",
+    )
     bench.add_argument("--json", metavar="FILE", help="write all measurements to FILE")
     bench.set_defaults(run=run)
 
@@ -110,6 +121,8 @@ class Settings:
     rehearsal: int
     only: tuple[str, ...]
     heaps: tuple[str, ...]
+    broker: str | None = None
+    """Address of the Kafka broker that has the streams; None for files."""
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Settings:
@@ -142,6 +155,7 @@ class Settings:
             cores=cores,
             cells=tuple(dict.fromkeys(map(int, cells))),
             only=only,
+            broker=options.broker,
         )
 
 
@@ -149,6 +163,8 @@ def run(options: argparse.Namespace) -> int:
     settings = Settings.of(options)
     target = None if options.json is None else Path(options.json)
     check_system(target)
+    if settings.broker is not None and importlib.util.find_spec("confluent_kafka") is None:
+        raise PenstockError("Kafka's client is not installed: pip install 'penstock[kafka]'")
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         measured = _measure(settings, Path(folder))
     if target is not None:
@@ -190,12 +206,15 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
         rehearsal = str(folder / "few")
         few = replace(workload, rows=_REHEARSAL_ROWS * settings.rehearsal)
         write_streams(few.tables(), Path(rehearsal), settings.rehearsal)
+    sizes = {"large": -(-settings.rows // settings.batches), "small": _SMALL_ROWS}
     order = {
         "master": f"local[{settings.cores},4]",
         "columns": columns,
         "query": workload.query,
         "pairs": workload.pairs,
         "window": workload.window,
+        "broker": settings.broker,
+        "per_batch": {**sizes, "few": _REHEARSAL_ROWS},
     }
     cores = settings.cores
     runs = [
@@ -205,13 +224,49 @@ def _measure(settings: Settings, folder: Path) -> dict[str, Any]:
         runs += [(f"{n} {heap}", "spark", n.split()[1], "large", heap, cores) for n in _SPARKS]
     for kind in (*_LANES, "empty"):
         runs.append((f"small {kind}", kind, "rocksdb", "small", "", cores))
+    with _topics(settings.broker, folder, columns, [each[0] for each in runs]):
+        return _all_measured(settings, order, runs, folder, rehearsal)
+
+
+@contextmanager
+def _topics(
+    broker: str | None, folder: Path, columns: dict[str, list[str]], runs: list[str]
+) -> Iterator[None]:
+    """The topics of all streams and results, if there is a ``broker``."""
+    if broker is None:
+        yield
+        return
+    from penstock.spark.bench.bench_topics import made_topics, send_files, topic_name
+
+    inputs = [folder / name for name in ("large", "small", "few") if (folder / name).is_dir()]
+    names = [topic_name(stream, str(each)) for each in inputs for stream in columns]
+    works = [_work(folder, name) for name in runs]
+    places = [each for work in works for each in (work, work / "rehearsal")]
+    with made_topics(broker, [*names, *(topic_name("results", str(each)) for each in places)]):
+        for each in inputs:
+            send_files(broker, each, columns)
+        yield
+
+
+def _work(folder: Path, name: str) -> Path:
+    return folder / name.replace(" ", "-")
+
+
+def _all_measured(
+    settings: Settings,
+    order: dict[str, Any],
+    runs: list[tuple[str, str, str, str, str, int]],
+    folder: Path,
+    rehearsal: str | None,
+) -> dict[str, Any]:
+    """What each of ``runs`` takes."""
     measured = {}
     for name, kind, store, data, heap, partitions in runs:
         wanted = "empty" if data == "small" else f"spark {store}" if kind == "spark" else kind
         if wanted not in settings.only:
             continue
         print(f"penstock: measuring {name} …", file=sys.stderr, flush=True)
-        work = folder / name.replace(" ", "-")
+        work = _work(folder, name)
         measured[name] = watched(
             {
                 **order,
@@ -287,14 +342,15 @@ def _print(settings: Settings, measured: dict[str, Any]) -> None:
 
     console = Console(highlight=False)
     table = Table(
-        title=f"W1 on Spark: 3 × {settings.rows:,} tuples, {settings.batches} micro-batches, "
-        f"{settings.cores} cores",
+        title=f"W1 on Spark{', Kafka to Kafka' if settings.broker else ''}: "
+        f"3 × {settings.rows:,} tuples, {settings.batches} micro-batches, {settings.cores} cores",
         title_justify="left",
         box=None,
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    for heading in ("", "CPU s", "×", "with start", "×", "peak MB", "×", "wall s"):
+    last = ("rows/s",) if settings.broker else ()
+    for heading in ("", "CPU s", "×", "with start", "×", "peak MB", "×", "wall s", *last):
         table.add_column(heading, justify="right" if heading else "left")
     names = [_own(cells, lane) for lane in _LANES for cells in settings.cells]
     owns = {name: measured[name] for name in names if name in measured}
@@ -315,6 +371,7 @@ def _print(settings: Settings, measured: dict[str, Any]) -> None:
                 f"{m['peak_bytes'] / 1e6:,.0f}",
                 _times(own, m, "peak_bytes"),
                 f"{m['query_wall_seconds']:.0f}",
+                *(f"{3 * settings.rows / m['query_wall_seconds']:,.0f}" for _ in last),
             )
     console.print(table)
     for heap in settings.heaps:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AdminClient
+from kafka_broker import CONNECTOR, NoKafka, broker
+from maven_jars import NoJars, jars
 from pyspark.sql import SparkSession
 
 import penstock
@@ -15,6 +22,7 @@ from penstock.cli import bench_spark
 from penstock.cli.bench.workloads import WORKLOADS
 from penstock.cli.main import main
 from penstock.spark.bench import bench_run
+from penstock.spark.bench.bench_topics import _texts, made_topics
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -134,7 +142,7 @@ def test_sparks_own_joins_give_the_same_results(spark: SparkSession, tmp_path: P
     schemas = {name: table.schema for name, table in tables.items()}
     expected = penstock.Engine(penstock.parse(workload.query, schemas=schemas)).push(tables)
     columns = bench_run.write_streams(tables, tmp_path / "data", 2)
-    frames = bench_run._sources(spark, tmp_path / "data", columns)
+    frames = bench_run._sources(spark, {"columns": columns}, tmp_path / "data")
     answer = bench_run._chained(frames, workload.pairs, workload.window)
     query = (
         answer.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -146,3 +154,42 @@ def test_sparks_own_joins_give_the_same_results(spark: SparkSession, tmp_path: P
     assert len(expected) > 100
     rows = zip(*(expected.column(name).to_pylist() for name in "abc"), strict=True)
     assert sorted(map(tuple, found)) == sorted(rows)
+
+
+@pytest.mark.skipif("PENSTOCK_LONG" not in os.environ, reason="long: set PENSTOCK_LONG=1")
+def test_from_topics_to_a_topic(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """With a real broker, as many results from either side; no topic is left."""
+    try:
+        connector = ",".join(map(str, jars(CONNECTOR)))
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {connector} pyspark-shell")
+        with broker(tmp_path) as address:
+            more = ["--rows", "2000", "--batches", "2", "--rehearsal", "1", "--cells", "1"]
+            only = ["--only", "source,spark hdfs", "--broker", address]
+            assert main(["bench", "spark", *more, *only]) == 0
+            admin = AdminClient({"bootstrap.servers": address})
+            until = time.monotonic() + 60
+            while any("penstock" in name for name in admin.list_topics(timeout=30).topics):
+                assert time.monotonic() < until, "topics were left"
+                time.sleep(0.2)
+    except (NoJars, NoKafka) as reason:
+        pytest.skip(str(reason))
+    told = capsys.readouterr().out
+    assert "Kafka to Kafka" in told
+    assert re.search(r"Penstock, data source, 1 cell +\d", told)
+    assert re.search(r"Spark, default store, \S+ +\d", told)
+
+
+def test_a_broker_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        pytest.raises(penstock.PenstockError, match="makes no topics"),
+        made_topics("127.0.0.1:1", ["none"], seconds=0.5),
+    ):
+        pass
+
+
+def test_rows_as_json() -> None:
+    times = pa.array([1_700_000_000_123_000], pa.timestamp("us", "UTC"))
+    (text,) = _texts(pa.table({"id": [7], "ts": times, "x": [-3]}))
+    assert json.loads(text) == {"id": 7, "ts": "2023-11-14T22:13:20.123000Z", "x": -3}

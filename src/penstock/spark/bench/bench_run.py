@@ -14,6 +14,9 @@ Spark has by default, and Penstock gets by with, they need about twice as many C
   with two event times on one side. Spark's condition is symmetric like that of the query.
 - ``empty``: a stateful Python operator that does nothing, for the fixed cost of a micro-batch.
 
+With a ``broker``, streams are topics of JSON values instead of files, ``per_batch`` of each in a
+micro-batch, and results go to a topic, as JSON (:mod:`penstock.spark.bench.bench_topics`).
+
 CPU seconds are those of the whole process tree: this process, the JVM, the Python workers. There
 are two figures. ``cpu_seconds`` has everything from the start of this process to the last commit.
 ``query_cpu_seconds`` has the query alone, from its plan to its last commit, in a session that has
@@ -42,7 +45,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import penstock
+from penstock.spark.bench.bench_topics import count_messages, topic_name
 from penstock.spark.data_source.source import register
+from penstock.spark.jobs.job_session import PACKAGES, kafka_packages
 from penstock.spark.join import join
 from penstock.spark.private_spark import java_of
 from penstock.spark.rows.arrow_types import arrow_schema
@@ -72,6 +77,9 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     if order["kind"] == "spark":
         options["spark.driver.extraJavaOptions"] = _USUAL_JAVA
         options["spark.driver.memory"] = order["heap"]
+    broker = order.get("broker")
+    if broker is not None and (packages := kafka_packages()):
+        options[PACKAGES] = ",".join(packages)
     start = time.monotonic()
     tricks = [each for each in TRICKS if each.name not in order.get("without", ())]
     spark = session_with(tricks, order["master"], **options)
@@ -91,7 +99,6 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     progress = query.recentProgress
     counted = [p.durationMs["triggerExecution"] for p in progress[_WARM:]]
     later = [each for each in at_batch if each[0] >= _WARM - 1]
-    files = (work / "results").glob("*.parquet")
     measured = {
         "cpu_seconds": cpu,
         "query_cpu_seconds": cpu - before,
@@ -102,7 +109,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
         "batch_cpu_ms": 1e3 * (later[-1][1] - later[0][1]) / (later[-1][0] - later[0][0])
         if len(later) > 1
         else None,
-        "results": sum(pq.ParquetFile(file).metadata.num_rows for file in files),
+        "results": _counted(work) if broker is None else count_messages(broker, _topic_of(work)),
         "java": str(java_of(spark).System.getProperty("java.version")),
     }
     spark.stop()
@@ -110,44 +117,78 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _start(spark: SparkSession, order: dict[str, Any], folder: Path, work: Path) -> StreamingQuery:
-    """The query of ``order`` on the files of ``folder``, which ends when they are read."""
+    """The query of ``order`` on the files of ``folder``, or on the topics that go with it, which
+    ends when they are read."""
+    frames = {} if order["kind"] == "source" else _sources(spark, order, folder)
     answer = {
         "source": lambda: _source(spark, order, folder, work),
-        "penstock": lambda: _penstock(_sources(spark, folder, order["columns"]), order["query"]),
-        "spark": lambda: _chained(
-            _sources(spark, folder, order["columns"]), order["pairs"], order["window"]
-        ),
-        "empty": lambda: _empty(_sources(spark, folder, order["columns"])),
+        "penstock": lambda: _penstock(frames, order["query"]),
+        "spark": lambda: _chained(frames, order["pairs"], order["window"]),
+        "empty": lambda: _empty(frames),
     }[order["kind"]]()
-    return (
-        answer.writeStream.option("checkpointLocation", str(work / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(str(work / "results"), format="parquet")
-    )
+    broker = order.get("broker")
+    if broker is not None:
+        answer = answer.select(sql.to_json(sql.struct("*")).alias("value"))
+    writer = answer.writeStream.option("checkpointLocation", str(work / "checkpoint"))
+    writer = writer.trigger(availableNow=True)
+    if broker is None:
+        return writer.start(str(work / "results"), format="parquet")
+    writer = writer.option("kafka.bootstrap.servers", broker).option("topic", _topic_of(work))
+    return writer.format("kafka").start()
 
 
-def _sources(
-    spark: SparkSession, folder: Path, columns: dict[str, list[str]]
-) -> dict[str, DataFrame]:
-    return {
-        name: spark.readStream.schema(
-            ", ".join(["id BIGINT", "ts TIMESTAMP", *(f"{c} BIGINT" for c in names)])
-        )
-        .option("maxFilesPerTrigger", 1)
-        .parquet(str(folder / name))
-        for name, names in columns.items()
-    }
+def _topic_of(work: Path) -> str:
+    """The topic that the results of a run in ``work`` go to."""
+    return topic_name("results", str(work))
+
+
+def _counted(work: Path) -> int:
+    """Rows of results in files."""
+    files = (work / "results").glob("*.parquet")
+    return sum(pq.ParquetFile(file).metadata.num_rows for file in files)
+
+
+def _ddl(columns: list[str]) -> str:
+    return ", ".join(["id BIGINT", "ts TIMESTAMP", *(f"{c} BIGINT" for c in columns)])
+
+
+def _sources(spark: SparkSession, order: dict[str, Any], folder: Path) -> dict[str, DataFrame]:
+    found = {}
+    for name, columns in order["columns"].items():
+        stream = spark.readStream
+        if (broker := order.get("broker")) is None:
+            files = stream.schema(_ddl(columns)).option("maxFilesPerTrigger", 1)
+            found[name] = files.parquet(str(folder / name))
+            continue
+        stream = stream.format("kafka").option("kafka.bootstrap.servers", broker)
+        stream = stream.option("subscribe", topic_name(name, str(folder)))
+        stream = stream.option("startingOffsets", "earliest")
+        stream = stream.option("maxOffsetsPerTrigger", order["per_batch"][folder.name])
+        value = sql.from_json(sql.col("value").cast("string"), _ddl(columns)).alias("row")
+        found[name] = stream.load().select(value).select("row.*")
+    return found
 
 
 def _source(spark: SparkSession, order: dict[str, Any], folder: Path, work: Path) -> DataFrame:
-    """The join as a data source that reads the files of ``folder`` itself."""
+    """The join as a data source that reads the files of ``folder``, or their topics, itself."""
     register(spark)
     stream = spark.readStream.format("penstock").option("query", order["query"])
     stream = stream.option("checkpointLocation", str(work / "checkpoint"))
-    stream = stream.option("maxFilesPerTrigger", 1).option("watermark", "0 SECONDS")
-    stream = stream.option("cells", order["partitions"])
-    for name in order["columns"]:
-        stream = stream.option(f"{name}.path", str(folder / name))
+    stream = stream.option("watermark", "0 SECONDS").option("cells", order["partitions"])
+    for name, columns in order["columns"].items():
+        if (broker := order.get("broker")) is None:
+            given = {"path": str(folder / name), "maxFilesPerTrigger": "1"}
+        else:
+            given = {
+                "format": "kafka",
+                "kafka.bootstrap.servers": broker,
+                "subscribe": topic_name(name, str(folder)),
+                "startingOffsets": "earliest",
+                "maxOffsetsPerTrigger": str(order["per_batch"][folder.name]),
+                "decode": "json",
+                "schema": _ddl(columns),
+            }
+        stream = stream.options(**{f"{name}.{key}": value for key, value in given.items()})
     return stream.load()
 
 

@@ -51,8 +51,14 @@ def needed_packages(job: Job) -> list[str]:
     if choose_lane(job).name != SOURCE:
         formats |= {source.format for source in job.sources.values()}
     places = [job.spark.get(PACKAGES, ""), job.spark.get("spark.jars", "")]
+    return kafka_packages(*places) if "kafka" in formats else []
+
+
+def kafka_packages(*places: str) -> list[str]:
+    """The Maven name of Spark's connector for Kafka; none if Spark has it, or if ``places`` or the
+    environment name one."""
     named = any(CONNECTOR in each for each in (*places, os.environ.get(ARGUMENTS, "")))
-    if "kafka" not in formats or named or _is_installed(CONNECTOR):
+    if named or _is_installed(CONNECTOR):
         return []
     return [f"org.apache.spark:{CONNECTOR}_{_SCALA}:{_VERSION}"]
 
