@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.kernels.kernel import kernel
+from penstock.kernels.kernel import inlined, kernel
 from penstock.kernels.pairs import mixed
 
 Int64s = NDArray[np.int64]
@@ -20,14 +20,13 @@ Bytes = NDArray[np.uint8]
 EMPTY = -1
 
 
-@kernel
-def hash_row(keys: Int64s, row: int, secret: Uint64s) -> np.int64:
+@inlined
+def hash_row(keys: Int64s, row: int, secret: Uint64s) -> np.uint64:
     """A hash of all columns of one row, keyed by a secret."""
-    h = np.int64(secret[0])
+    h, key = np.int64(secret[0]), np.int64(secret[1])
     for i in range(keys.shape[1]):
-        h = mixed(h, keys[row, i])
-    hashed: np.int64 = mixed(h, np.int64(secret[1]))
-    return hashed
+        h = mixed(h, keys[np.uint64(row), np.uint64(i)]) ^ key
+    return np.uint64(h)
 
 
 @kernel
@@ -38,7 +37,7 @@ def number(
 
     ``keys`` and ``slots`` have room for as many new groups as there are rows.
     """
-    mask = slots.shape[0] - 1
+    mask = np.uint64(slots.shape[0] - 1)
     groups = np.empty(rows.shape[0], np.int64)
     firsts = np.empty(rows.shape[0], np.int64)
     new = 0
@@ -56,24 +55,23 @@ def number(
                 break
             same = True
             for i in range(rows.shape[1]):
-                if keys[group, i] != rows[row, i]:
-                    same = False
-                    break
+                place = np.uint64(i)
+                same &= keys[np.uint64(group), place] == rows[np.uint64(row), place]
             if same:
                 break
-            slot = (slot + 1) & mask
-        groups[row] = group
+            slot = (slot + np.uint64(1)) & mask
+        groups[np.uint64(row)] = group
     return groups, firsts[:new]
 
 
 @kernel
 def enter(keys: Int64s, count: int, slots: Int64s, secret: Uint64s) -> None:
     """Put the groups up to ``count`` into the empty ``slots``."""
-    mask = slots.shape[0] - 1
+    mask = np.uint64(slots.shape[0] - 1)
     for group in range(count):
         slot = hash_row(keys, group, secret) & mask
         while slots[slot] != EMPTY:
-            slot = (slot + 1) & mask
+            slot = (slot + np.uint64(1)) & mask
         slots[slot] = group
 
 
