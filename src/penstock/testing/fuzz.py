@@ -104,7 +104,9 @@ def _fuzz_short(chance: random.Random, case: Case, seed: int) -> dict[str, int]:
     graph = case.graph()
     oracle = Oracle(graph, case.lateness)
     options = _options(chance, by_rows=graph.by_rows)
-    options |= {"limits": None, "overload": penstock.Overload(policy, probes=1e12)}
+    held = chance.choice([None, None, 2_000, 20_000])
+    limits = None if held is None else penstock.Limits(memory=held, disk=chance.choice([0, None]))
+    options |= {"limits": limits, "overload": penstock.Overload(policy, probes=1e12)}
     runs = _runs(case, graph, options)
     due: list[Any] = []
     left: dict[_Run, list[Any]] = {run: [] for run in runs}
