@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planted_faults import FAULTS, SOURCE
 
 from penstock.engine.compiled.compiled_push import CompiledPush
 from penstock.engine.feedback.demand_filter import DemandFilter
+from penstock.engine.feedback.edge import Edge
 from penstock.engine.feedback.guard import Guard
 from penstock.engine.feedback.waiting_in_window import WaitingInWindow
 from penstock.engine.tree import tree_guards
@@ -89,3 +91,20 @@ def test_that_256_rows_wake_at_most_is_found(monkeypatch: pytest.MonkeyPatch) ->
     )
     with pytest.raises(AssertionError, match="large"):
         list(fuzz(7, 5, large_every=1))
+
+
+def test_a_guard_that_is_not_asked_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that wake at a guard come in without a look at the others: no result is lost by that,
+    so it shows only in what guards count."""
+    ask = Edge._pass
+    monkeypatch.setattr(
+        Edge, "_pass", lambda edge, rows, passed: rows if passed else ask(edge, rows, passed)
+    )
+    with pytest.raises(AssertionError, match="guards"):
+        list(fuzz(8, 100, large_every=0))
+
+
+def test_faults_in_kernels_can_still_be_planted() -> None:
+    """``planted_faults.py`` runs for minutes, so here it is only seen that its texts are there."""
+    for fault in FAULTS:
+        assert (SOURCE / fault.file).read_text().count(fault.before) == 1, fault.name

@@ -6,8 +6,9 @@ are switched on and off, changes of plan, restarts from a checkpoint, and pushes
 end, while a state grows, by a signal) and are made again; a limit on memory so small that most rows
 are on disk, and a disk that has no room now and then. Two engines go through the same: one
 whose pushes are compiled wherever they can be, and one that goes step by step. Each must give the
-oracle's answer in every push, and both must count the same rows as late. Two cases of three have
-only what is mostly compiled.
+oracle's answer in every push, and both must count the same rows as late, and in the end the same
+rows as tested, put to sleep and woken at every guard: one that is not asked loses no result, only
+what it is there for. Two cases of three have only what is mostly compiled.
 
 In one case of six the budget is really short now and then. What then leaves is no more than the
 oracle's answer, and under ``defer``, with FRESHNESS that is long enough, all of it has left in the
@@ -15,7 +16,8 @@ end: nothing is lost on the way into the compiled push and out of it.
 
 Small cases let faults through that show only when rings wrap, grow and are packed. So some cases
 are large: thousands of rows per stream, which a brute-force oracle cannot do; there the two engines
-are compared with a third, which goes step by step without feedback.
+are compared with a third, which goes step by step without feedback. In some of these the rows of a
+stream come in waves, for which hundreds have waited.
 """
 
 from __future__ import annotations
@@ -92,6 +94,10 @@ def fuzz_case(seed: int) -> dict[str, int]:
         context = f"seed {seed}, {run}, finish, {options}\n{case}"
         answer = run.engine.finish()
         assert_same_rows(answer, expected, graph, instants=oracle.instants, context=context)
+    asked = [run.guard_counts() for run in runs]
+    assert asked[0] == asked[1], (
+        f"seed {seed}, guards: {asked[0]}\nand {asked[1]}, {options}\n{case}"
+    )
     return runs[0].ways()
 
 
@@ -235,6 +241,12 @@ class _Run:
         """Now and then, what a host knows of the newest event times: what the engine knows."""
         return self.engine.newest if draw < 0.3 and not self.engine.query.by_rows else None
 
+    def guard_counts(self) -> list[tuple[Any, ...]]:
+        """What each guard did with how many rows."""
+        names = ("input", "waits_for", "tested", "slept", "resumed", "dropped")
+        guards = self.engine.metrics()["feedback"]["guards"]
+        return [tuple(guard[name] for name in names) for guard in guards]
+
     def ways(self) -> dict[str, int]:
         """Pushes by the way they went."""
         execution = self.engine.metrics()["execution"]
@@ -368,4 +380,21 @@ def _large_pushes(
         count = chance.randint(1, largest)
         pushes.append({name: table.slice(start, count) for name, table in tables.items()})
         start += count
+    return _in_waves(chance, pushes) if chance.random() < 0.4 else pushes
+
+
+def _in_waves(
+    chance: random.Random, pushes: list[dict[str, pa.Table]]
+) -> list[dict[str, pa.Table]]:
+    """The same rows, those of one stream held back and then all at once, again and again: others
+    wait for them by the hundred, and wake in one push. The clock waits for that stream, too."""
+    name = chance.choice(list(pushes[0]))
+    held, every = [], chance.choice([4, 8, 16])
+    for number, push in enumerate(pushes, 1):
+        held.append(push[name])
+        if number % every and number < len(pushes):
+            push[name] = push[name].slice(0, 0)
+        else:
+            push[name] = pa.concat_tables(held)
+            held = []
     return pushes
