@@ -242,10 +242,17 @@ class _Run:
         return self.engine.newest if draw < 0.3 and not self.engine.query.by_rows else None
 
     def guard_counts(self) -> list[tuple[Any, ...]]:
-        """What each guard did with how many rows."""
-        names = ("input", "waits_for", "tested", "slept", "resumed", "dropped")
+        """What each guard did with how many rows.
+
+        Combinations that never lived are tested in one way and left out before in the other, so for
+        those it counts what became of them.
+        """
+        names = ("input", "waits_for", "slept", "resumed", "dropped")
         guards = self.engine.metrics()["feedback"]["guards"]
-        return [tuple(guard[name] for name in names) for guard in guards]
+        return [
+            (*(guard[name] for name in names), 0 if "," in guard["input"] else guard["tested"])
+            for guard in guards
+        ]
 
     def ways(self) -> dict[str, int]:
         """Pushes by the way they went."""
