@@ -36,7 +36,7 @@ LEAST = 0.01
 """The share of rows that probe at every input under ``shed``."""
 _ALIKE, _ALIKE_IN_A_PUSH = 0.05, 0.25
 """Budgets that differ by less share an allocation, and so do costs of a row."""
-_MOST_SPENT = 0.1
+_MOST_SPENT = 0.02
 """The part of a budget of time that allocating may take: until then shares are only scaled."""
 _CLEARLY = 1.05
 """How many times the results a mixture must promise to be preferred to doors alone: to draw who

@@ -53,12 +53,8 @@ class RowWeights:
         """For each stream, where each run of rows ends, and the weight of its rows."""
         self._coming: Mapping[str, float] = {}
         """The weight of rows that come after the last run."""
-
-    @property
-    def is_thin(self) -> bool:
+        self.is_thin = False
         """Whether rows are missing in windows, those of the push at hand included."""
-        runs = (weight for runs in self._runs.values() for _, weight in runs)
-        return any(weight > _NEARLY_ALL for weight in (*self._coming.values(), *runs))
 
     def begin(self, leaves: Mapping[str, LeafWindow], coming: Mapping[str, float]) -> None:
         """The rows of the next push have these weights; 1 where none is given."""
@@ -77,6 +73,8 @@ class RowWeights:
             else:
                 self._runs.pop(stream, None)
         self._coming = coming
+        known = [weight for runs in self._runs.values() for _, weight in runs]
+        self.is_thin = max((*coming.values(), *known), default=1.0) > _NEARLY_ALL
 
     def share(self, stream: str, leaves: Mapping[str, LeafWindow]) -> float:
         """Of the rows that would be in the window of ``stream``, the share that is."""
@@ -93,6 +91,7 @@ class RowWeights:
     def resume(self, averages: Mapping[str, float]) -> None:
         """Go on with windows whose rows have these weights on average."""
         self._runs, self._coming = {}, averages
+        self.is_thin = bool(averages)
 
     def weigh(self, results: Composites, rng: np.random.Generator) -> Weight:
         """What the ``results`` of the push at hand stand for."""

@@ -18,8 +18,8 @@ which rows, and which probes.
 
 Where rows cost next to nothing, to leave them out costs as much as to take them in. If hardly any
 are left for more than a window, so that hardly any are there to be found either, and pushes still
-take as long as whole ones did, limiting saves nothing: all rows are taken in, and the query is
-short, as it would be in any case.
+take more than there is for them, and as long as whole ones did, limiting saves nothing: all rows
+are taken in, and the query is short, as it would be in any case.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _SLOWEST, _FASTEST = 0.05, 0.5
 """Gains: of pushes that are a small part of a window, and of those that are most of it."""
 _PER_WINDOW = 4.0
 """The gain over a window."""
-_HARDLY_ANY = 0.1
-"""A share below which windows hold next to nothing after a while."""
+_HARDLY_ANY = 2 * LEAST
+"""A share at which windows hold next to nothing after a while."""
 _IN_VAIN = 16
 """Pushes with hardly any rows that took as long as whole ones, after which limiting is given up."""
 _REST = 256
@@ -75,7 +75,8 @@ class Throttle:
             new = 1.0 if self._whole == 0 else _NEW
             self._whole += new * (took / rows - self._whole)
             return
-        is_in_vain = self.share < _HARDLY_ANY and took > _AS_LONG * self._whole * rows
+        as_long = _AS_LONG * self._whole * rows
+        is_in_vain = self.share <= _HARDLY_ANY and took > max(means, as_long)
         self._in_vain = self._in_vain + 1 if is_in_vain else 0
         self._passed = self._passed + of_window if is_in_vain else 0.0
         if self._in_vain >= _IN_VAIN and self._passed > 1:
