@@ -219,7 +219,8 @@ def _piped(folder: Path, remote: str) -> tuple[int, str]:
         ("yaml", "storage:", "spark-pipeline.yml"),
         ("text", "pipelines as dp", "transformations/answer.py"),
     ):
-        text = block_of("data-source.md", kind, part).replace("/data/", f"{folder}/work/")
+        data = f"{folder / 'work'}/"
+        text = block_of("data-source.md", kind, part).replace("/data/", data)
         (pipeline / file).write_text(text)
     done = subprocess.run(
         [sys.executable, "-m", "pyspark.pipelines.cli", "run"],
