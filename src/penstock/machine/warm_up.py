@@ -156,6 +156,11 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
                 yield _grouped(key, column, pair, "COUNT SUM AVG MIN MAX"), "auto", options
             for column in ("text", "day"):
                 yield _grouped(key, column, pair, "COUNT MIN MAX"), "auto", options
+    for counted in ("SELECT COUNT(*) AS n", "DSTREAM (SELECT COUNT(*) AS n"):
+        closing = ")" if counted.startswith("DSTREAM") else ""
+        joined = f"{counted} FROM {pair} WHERE A.i64 = B.i64"
+        yield f"{joined}{closing}", "auto", {}
+        yield f"{joined} GROUP BY A.i32{closing}", "auto", {"lateness": 20}
     for column in ("text", "i64"):
         options = {"lateness": 20, "many": True}
         yield _grouped("A.text", column, pair, "MIN MAX"), "auto", options
