@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from penstock.errors import InputError, OptionError
+from penstock.errors import InputError, OptionError, PenstockWarning
 from penstock.query.column_list import read_columns
+from penstock.query.unreadable import CORRUPT
 from penstock.sources.file_format import format_of
 from penstock.sources.file_source import FileSource, infer_schema
 from penstock.sources.file_tree import FileTree
@@ -118,6 +119,127 @@ def test_an_empty_file_is_taken_when_it_has_something(kind: str, tmp_path: Path)
     write(kind, rows, file)
     portion = source.next_portion(source.progress(), UNLIMITED)
     assert source.read(portion, ["id"]).equals(rows.select(["id"]))
+
+
+CUTS = {"parquet": 40, "arrow": 40, "json": 20}
+"""Bytes that are missing at the end of a file of which it can be told."""
+
+
+@pytest.mark.parametrize("kind", CUTS)
+def test_a_file_that_is_being_written_is_taken_when_it_is_whole(kind: str, tmp_path: Path) -> None:
+    rows = table(FLAT)
+    file = tmp_path / f"a.{kind}"
+    write(kind, rows, file)
+    whole = file.read_bytes()
+    source = FileSource("A", FileTree(str(tmp_path)), kind, rows.schema)
+    for count in (1, 3, len(whole) // 2, len(whole) - CUTS[kind]):
+        file.write_bytes(whole[:count])
+        assert source.next_portion(source.progress(), UNLIMITED) is None
+        assert source.next_portion(source.progress(), UNLIMITED, is_last=True) is None
+        with pytest.raises(InputError, match=rf"A: .*a\.{kind} is being written"):
+            source.everything()
+    with pytest.raises(InputError, match="no whole file in"):
+        infer_schema(FileTree(str(tmp_path)), kind, {})
+    file.write_bytes(whole)
+    portion = source.next_portion(source.progress(), UNLIMITED)
+    assert portion == source.everything()
+    assert source.read(portion, ["id", "x"]).equals(rows.select(["id", "x"]))
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("json", "gz"), ("csv", "bz2"), ("json", "zst")])
+def test_lines_that_are_compressed(kind: str, suffix: str, tmp_path: Path) -> None:
+    rows = table(FLAT)
+    file = tmp_path / f"a.{kind}.{suffix}"
+    write(kind, rows, tmp_path / "_plain")
+    with pa.CompressedOutputStream(str(file), pa.Codec.detect(str(file)).name) as stream:
+        stream.write((tmp_path / "_plain").read_bytes())
+    whole = file.read_bytes()
+    options = {"header": "true"} if kind == "csv" else {}
+    tree = FileTree(str(tmp_path))
+    source = FileSource("A", tree, kind, rows.schema, options=options)
+    file.write_bytes(whole[:-4])
+    assert source.next_portion(source.progress(), UNLIMITED) is None
+    file.write_bytes(whole)
+    portion = source.next_portion(source.progress(), UNLIMITED)
+    assert source.read(portion, ["id", "x"]).equals(rows.select(["id", "x"]))
+    assert infer_schema(tree, kind, options).names == rows.column_names
+    file.rename(tmp_path / f"a.{kind}.snappy")
+    with pytest.raises(InputError, match=r"snappy is compressed in a way that only Spark reads"):
+        source.read(source.everything(), ["id"])
+
+
+def test_a_file_that_stays_cut_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    """A minute after its last change nobody is writing it."""
+    rows = table(FLAT)
+    write("json", rows, tmp_path / "a.json")
+    os.truncate(tmp_path / "a.json", (tmp_path / "a.json").stat().st_size - 20)
+    write("parquet", rows, tmp_path / "a.parquet")
+    os.truncate(tmp_path / "a.parquet", 100)
+    for name in ("a.json", "a.parquet"):
+        os.utime(tmp_path / name, (1_700_000_000,) * 2)
+    lines = FileSource("A", FileTree(str(tmp_path / "a.json")), "json", rows.schema)
+    found = lines.read(lines.next_portion(lines.progress(), UNLIMITED), ["id"])
+    assert found.column("id").to_pylist() == [0, 1, 2, 3, None]
+    (text,) = found.column(CORRUPT).drop_null().to_pylist()
+    assert text.startswith('{"id": 4')
+    groups = FileSource("A", FileTree(str(tmp_path / "a.parquet")), "parquet", rows.schema)
+    with pytest.raises(InputError, match=r"A: .*a\.parquet cannot be read as parquet: [^\n]*$"):
+        groups.read(groups.next_portion(groups.progress(), UNLIMITED), ["id"])
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_lines_without_a_line_end(kind: str, tmp_path: Path) -> None:
+    """An object is whole; a last line of values may be cut, unless nothing has come for seconds or
+    nobody will look again."""
+    rows = table(FLAT)
+    file = tmp_path / f"a.{kind}"
+    write(kind, rows, file)
+    file.write_bytes(file.read_bytes().rstrip())
+    source = FileSource("A", FileTree(str(tmp_path)), kind, rows.schema, options={"header": "true"})
+    listed = source.available()
+    portion = [list(each) for each in listed]
+    first = source.next_portion(source.progress(), UNLIMITED, listed)
+    assert first == (portion if kind == "json" else None)
+    assert source.next_portion(source.progress(), UNLIMITED, listed, is_last=True) == portion
+    assert source.everything() == portion
+    old = [each._replace(changed=each.changed - 10 * 10**9) for each in listed]
+    assert source.next_portion(source.progress(), UNLIMITED, old) is not None
+    assert source.read(portion, ["id"]).equals(rows.select(["id"]))
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_a_file_of_lines_that_grows_is_told(kind: str, tmp_path: Path) -> None:
+    rows = table(FLAT)
+    file = tmp_path / f"a.{kind}"
+    write(kind, rows, file)
+    source = FileSource("A", FileTree(str(tmp_path)), kind, rows.schema)
+    progress = source.progress()
+    portion = source.next_portion(progress, UNLIMITED)
+    progress.add(portion)
+    size = file.stat().st_size
+    with file.open("ab") as opened:
+        opened.write(b"more\n")
+    os.utime(file, ns=(portion[0][2] + 10**9,) * 2)
+    for again in (False, True):
+        with pytest.raises(InputError, match=f"had {size} when it was taken; leave its first"):
+            source.read(portion, ["id"], again)
+    with pytest.warns(PenstockWarning, match=r"has changed since it was taken"):
+        assert source.next_portion(progress, UNLIMITED) is None
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "json", "csv"])
+def test_a_file_without_rows(kind: str, tmp_path: Path) -> None:
+    rows = table(FLAT)
+    write(kind, rows.slice(0, 0), tmp_path / f"a.{kind}")
+    if kind == "json":
+        (tmp_path / "a.json").write_text("\n \n")
+    write(kind, rows, tmp_path / f"b.{kind}")
+    options = {"header": "true"} if kind == "csv" else {}
+    source = FileSource("A", FileTree(str(tmp_path)), kind, rows.schema, options=options)
+    portion = source.next_portion(source.progress(), UNLIMITED)
+    assert len(portion) == 2
+    assert source.read(portion, ["id", "ts"]).equals(rows.select(["id", "ts"]))
+    assert source.read(portion[:1], ["id"]).equals(rows.slice(0, 0).select(["id"]))
 
 
 @pytest.mark.parametrize("unit", ["ms", "us", "ns", "int"])

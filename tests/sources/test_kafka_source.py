@@ -182,6 +182,22 @@ def test_a_topic_that_does_not_exist(broker: Broker) -> None:
         broker.source("nothing.*", is_pattern=True).available()
 
 
+def test_a_topic_that_does_not_exist_is_told_once_when_a_query_is_loaded(broker: Broker) -> None:
+    pytest.importorskip("pyspark")
+    from penstock.spark.data_source.options import lane_of
+
+    broker.send("there", [row(1)])
+    options = {"query": QUERY, "A.path": "a", "A.schema": "id BIGINT, ts TIMESTAMP, x BIGINT"}
+    options |= {"B.format": "kafka", "B.subscribe": "there,nowhere"}
+    options |= {"B.kafka.bootstrap.servers": broker.address}
+    with pytest.raises(InputError) as told:
+        lane_of(options)
+    said = f"B: topic 'nowhere' does not exist at {broker.address}; it has: "
+    assert str(told.value).startswith(said)
+    assert "there" in str(told.value)
+    assert "\n" not in str(told.value)
+
+
 def test_a_broker_that_goes_away_and_comes_back(broker: Broker) -> None:
     broker.send("gone", [row(n) for n in range(100)])
     source = broker.source("gone", client=broker.client(patience=300.0))

@@ -60,26 +60,50 @@ class NoKafka(Exception):  # noqa: N818 - the name states the finding
     """Why there is no Kafka for the tests."""
 
 
+class RealBroker:
+    """A broker with its data in ``folder``, which can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        classpath = os.pathsep.join(map(str, jars(BROKER)))
+        self._port, controller = _free_ports()
+        self._folder = folder
+        self._properties = folder / "server.properties"
+        self._properties.write_text(
+            _PROPERTIES.format(broker=self._port, controller=controller, folder=folder)
+        )
+        self._java = [java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
+        made = [*self._java, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg"]
+        made += ["-c", str(self._properties)]
+        subprocess.run(made, capture_output=True, check=True, timeout=120)
+        self.address = f"localhost:{self._port}"
+        self.start()
+
+    def start(self) -> None:
+        with (self._folder / "broker.log").open("a") as log:
+            self._process = subprocess.Popen(
+                [*self._java, "kafka.Kafka", str(self._properties)],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            _await(self._port, self._process)
+        except NoKafka:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
 @contextmanager
 def broker(folder: Path) -> Iterator[str]:
     """A running broker with its data in ``folder``; its address."""
-    classpath = os.pathsep.join(map(str, jars(BROKER)))
-    ports = _free_ports()
-    properties = folder / "server.properties"
-    properties.write_text(_PROPERTIES.format(broker=ports[0], controller=ports[1], folder=folder))
-    run = [java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
-    made = [*run, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg"]
-    subprocess.run([*made, "-c", str(properties)], capture_output=True, check=True, timeout=120)
-    with (folder / "broker.log").open("w") as log:
-        process = subprocess.Popen(
-            [*run, "kafka.Kafka", str(properties)], stdout=log, stderr=subprocess.STDOUT
-        )
+    running = RealBroker(folder)
     try:
-        _await(ports[0], process)
-        yield f"localhost:{ports[0]}"
+        yield running.address
     finally:
-        process.kill()
-        process.wait()
+        running.kill()
 
 
 def _await(port: int, process: subprocess.Popen[bytes]) -> None:

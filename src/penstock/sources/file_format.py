@@ -1,13 +1,19 @@
 """File formats: what a file says about its columns, and its rows as Arrow.
 
-Each format is one object of the table at the end. Files are decoded in bulk by Arrow. Formats that
-end with a mark tell a file that is still being written from a whole one.
+Each format is one object of the table at the end. Files are decoded in bulk by Arrow.
+
+A file that is still being written must not be taken. Formats with a mark at their end tell it from
+a whole one. Lines end with a line end, unless the last has none: then a last line of JSON that is
+an object is whole, since no part of an object is one; a last line of CSV may be cut within its last
+value, and nobody can tell. What is compressed can be read to its end, or is cut.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import pyarrow as pa
 import pyarrow.json as pa_json
@@ -16,6 +22,7 @@ from pyarrow import feather, fs
 
 from penstock.errors import InputError, OptionError
 from penstock.query.unreadable import CORRUPT
+from penstock.sources.compressed_lines import is_compressed, plain_lines
 from penstock.sources.csv_rows import read_rows, schema_of
 from penstock.sources.json_lines import bulk, read_objects, with_texts
 from penstock.sources.portion import Brief
@@ -31,6 +38,21 @@ _THREADS_FROM = 32 << 20
 and joining them costs more CPU time than the wall time that it saves."""
 
 
+_LONGEST_LINE = 1 << 20
+"""Bytes at the end of a file that are searched for the beginning of its last line."""
+
+
+class End(Enum):
+    """What the last bytes of a file say."""
+
+    WHOLE = "whole"
+    """It is written to its end, or is no file of this format and never will be."""
+    CUT = "cut"
+    """Something is missing at its end."""
+    UNSURE = "unsure"
+    """Either."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileFormat:
     """How to read one kind of file."""
@@ -42,7 +64,9 @@ class FileFormat:
     """Some columns of a file, whose columns should be those of a schema; columns that the file has
     not are left out."""
     mark: bytes = b""
-    """The last bytes of a whole file."""
+    """The first and the last bytes of a whole file; none where a file is lines."""
+    last_line: Callable[[bytes], End] | None = None
+    """What a last line without a line end says; None where a file is not lines."""
     options: tuple[str, ...] = ()
     """Options that it knows, in Spark's spelling."""
     greatest: Callable[[pa.NativeFile, str], tuple[int, pa.Scalar | None] | None] | None = None
@@ -56,19 +80,26 @@ class FileFormat:
     mapped: bool = False
     """Whether a local file is best mapped into memory."""
 
-    def is_whole(self, system: fs.FileSystem, path: str, size: int) -> bool:
-        """Whether the file of ``size`` bytes is written to its end, or never will be: what does not
-        begin with the mark either is no such file."""
-        if not self.mark:
-            return True
+    def content(self, file: pa.NativeFile, path: str) -> pa.NativeFile:
+        """``file``, or what is compressed in it, where a file is lines."""
+        return file if self.last_line is None else plain_lines(file, path)
+
+    def end(self, system: fs.FileSystem, path: str, size: int) -> End:
+        """What the end of the file of ``size`` bytes says; what does not begin with the mark either
+        is no such file."""
         length = len(self.mark)
         try:
             with system.open_input_file(path) as file:
+                if self.last_line is not None:
+                    lines = plain_lines(file, path)
+                    size = lines.size() if is_compressed(path) else size
+                    return _end_of_lines(lines, size, self.last_line) if size else End.WHOLE
                 if file.read_at(length, 0) != self.mark[:size]:
-                    return True
-                return bool(size > length and file.read_at(length, size - length) == self.mark)
+                    return End.WHOLE
+                is_whole = size > length and file.read_at(length, size - length) == self.mark
+                return End.WHOLE if is_whole else End.CUT
         except OSError:
-            return False
+            return End.CUT
 
 
 def format_of(name: str) -> FileFormat:
@@ -77,6 +108,26 @@ def format_of(name: str) -> FileFormat:
     if found is None:
         raise OptionError(f"format {name!r} is not read here; choose from: {', '.join(FORMATS)}")
     return found
+
+
+def _end_of_lines(file: pa.NativeFile, size: int, last_line: Callable[[bytes], End]) -> End:
+    """What the end of a file of lines says."""
+    if file.read_at(min(4, size), max(0, size - 4)).rstrip(b"\0").endswith((b"\n", b"\r")):
+        return End.WHOLE  # Behind a line end there are zeros in UTF-16 and UTF-32.
+    length = min(size, _LONGEST_LINE)
+    return last_line(bytes(file.read_at(length, size - length)).splitlines()[-1])
+
+
+def _json_line(line: bytes) -> End:
+    try:
+        json.loads(line)
+    except ValueError:
+        return End.CUT
+    return End.WHOLE
+
+
+def _csv_line(line: bytes) -> End:
+    return End.UNSURE
 
 
 def _parquet_schema(file: pa.NativeFile, options: Options) -> pa.Schema:
@@ -195,8 +246,14 @@ FORMATS = {
         ),
         FileFormat("arrow", _arrow_schema, _read_arrow, b"ARROW1", mapped=True),
         FileFormat("feather", _arrow_schema, _read_arrow, b"ARROW1", mapped=True),
-        FileFormat("json", _json_schema, _read_json, options=(MODE,)),
-        FileFormat("csv", _csv_schema, _read_csv, options=(*_CSV_OPTIONS, "multiLine", MODE)),
+        FileFormat("json", _json_schema, _read_json, last_line=_json_line, options=(MODE,)),
+        FileFormat(
+            "csv",
+            _csv_schema,
+            _read_csv,
+            last_line=_csv_line,
+            options=(*_CSV_OPTIONS, "multiLine", MODE),
+        ),
     )
 }
 

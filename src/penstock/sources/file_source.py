@@ -3,9 +3,10 @@
 Each file is taken once, in the order of modification time, then name. Which files were taken is
 written down by name, so one that appears late with an older time is taken all the same. A file must
 come whole: it is written elsewhere and moved into the folder, or written in a format whose end can
-be told. The ledger has its size, and a file that has another size when it is read again is refused:
-the window that it was part of cannot be had any more. (A file that nobody could read so far may be
-mended.)
+be told (:class:`~penstock.sources.file_format.End`). The ledger has its size, and a file that has
+another size when it is read again is refused: the window that it was part of cannot be had any
+more. (A file that nobody could read so far may be mended.) So is a file of lines that has grown
+before it was first read: what was taken of it is known, and what was added would be lost.
 
 Names of files that are gone from the folder for long are forgotten when the names are written down
 anew, so what is kept does not grow without end.
@@ -14,6 +15,7 @@ anew, so what is kept does not grow without end.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +23,15 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from penstock.errors import InputError
-from penstock.sources.file_format import FileFormat, conformed, format_of, refuse_unreadable
+from penstock.errors import InputError, PenstockWarning
+from penstock.sources.file_format import (
+    MODE,
+    End,
+    FileFormat,
+    conformed,
+    format_of,
+    refuse_unreadable,
+)
 from penstock.sources.file_tree import FileTree
 from penstock.sources.folder_columns import folder_types, folder_values, with_folder_values
 from penstock.sources.input_file import InputFile
@@ -41,9 +50,10 @@ _REMEMBERED = 7 * 86_400 * 10**9
 as long as Spark remembers files by default. One that is put back earlier is not taken twice."""
 
 
-_PATIENCE = 60.0
-"""Seconds after its last change that a file without an end is taken to be still in the making; then
-it is read like others, which says what is wrong with it."""
+_PATIENCE = {End.WHOLE: 0.0, End.CUT: 60.0, End.UNSURE: 5.0}
+"""Seconds after its last change that a file is taken to be still in the making, by its end; then it
+is read like others, which says what is wrong with it. Of files whose end says nothing, most were
+written like that, and have moved here."""
 
 
 class TakenFiles:
@@ -107,24 +117,54 @@ class FileSource:
         progress: TakenFiles,
         admission: Admission,
         within: Sequence[InputFile] | None = None,
+        is_last: bool = False,
     ) -> Portion:
         listed = self.tree.files() if within is None else within
         chosen: list[InputFile] = []
         size = 0
         for file in listed:
             if file.name in progress.files:
+                self._warn_if_changed(file, progress.files[file.name])
                 continue
             if admission.files is not None and len(chosen) >= admission.files:
                 break
             if admission.size is not None and chosen and size + file.size > admission.size:
                 break
-            path = self.tree.path(file.name)
-            is_young = time.time() - file.changed / 1e9 < _PATIENCE
-            if is_young and not self.format.is_whole(self.tree.system, path, file.size):
+            end = self._end(file)
+            if end is End.CUT or (end is End.UNSURE and not is_last):
                 continue  # Somebody is writing it.
             chosen.append(file)
             size += file.size
         return [list(file) for file in chosen] or None
+
+    def everything(self) -> Portion:
+        files = self.tree.files()
+        for file in files:
+            if self._end(file) is End.CUT:
+                raise InputError(
+                    f"{self.name}: {self.tree.path(file.name)} is being written: it has no end yet;"
+                    " try again when it is whole, or in a minute to read what there is"
+                )
+        return [list(file) for file in files] or None
+
+    def _end(self, file: InputFile) -> End:
+        """What the end of ``file`` says, as long as that matters."""
+        age = time.time() - file.changed / 1e9
+        if age >= max(_PATIENCE.values()):
+            return End.WHOLE
+        found = self.format.end(self.tree.system, self.tree.path(file.name), file.size)
+        return End.WHOLE if age >= _PATIENCE[found] else found
+
+    def _warn_if_changed(self, file: InputFile, then: int) -> None:
+        """Say so if a file of lines is newer than it was ``then``, when it was taken."""
+        if self.format.last_line is not None and file.changed > then:
+            warnings.warn(
+                f"{self.name}: {self.tree.path(file.name)} has changed since it was taken, and "
+                "what was added to it is not read; write files elsewhere and move them into the "
+                "folder when whole",
+                PenstockWarning,
+                stacklevel=2,
+            )
 
     def waiting(
         self, progress: TakenFiles, portion: Portion, available: Sequence[InputFile]
@@ -203,18 +243,15 @@ class FileSource:
         except OSError as problem:
             raise InputError(f"{self.name}: {path} cannot be opened: {problem}") from None
         with opened:
-            if again and opened.size() != file.size:
-                raise InputError(
-                    f"{self.name}: {path} has {opened.size()} bytes, and had {file.size} when it "
-                    "was taken; write files elsewhere and move them into the folder when whole"
-                )
+            self._refuse_changed(path, opened.size(), file.size, again)
             try:
                 inside = self._inside(file, columns)
                 rows = self._needed(file, needed)
                 if rows is not None and self.format.read_needed is not None:
                     table, rest = self.format.read_needed(opened, inside, rows)
                 else:
-                    table = self.format.read(opened, inside, self.schema, self.options)
+                    lines = self.format.content(opened, path)
+                    table = self.format.read(lines, inside, self.schema, self.options)
                     rest = NOTHING
             except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
                 if self.skip_corrupt:
@@ -229,6 +266,19 @@ class FileSource:
                 values = {n: v for n, v in folder_values(file.name).items() if n in columns}
                 table = with_folder_values(table, values, self.schema, where)
             return conformed(table, self.schema, columns, where), rest
+
+    def _refuse_changed(self, path: str, size: int, then: int, again: bool) -> None:
+        """An error if a file has ``size`` bytes and had others ``then``, when it was taken, and
+        what was taken cannot be had, or what was added would be lost."""
+        is_mended = self.options.get(MODE, "").upper() == "FAILFAST"
+        has_grown = self.format.last_line is not None and size > then
+        if size == then or not (again or (has_grown and not is_mended)):
+            return
+        hint = f"leave its first {then} bytes and put the rest into a new one, or " * has_grown
+        raise InputError(
+            f"{self.name}: {path} has {size} bytes, and had {then} when it was taken; {hint}write "
+            "files elsewhere and move them into the folder when whole"
+        )
 
     def _needed(self, file: InputFile, needed: NeededRows | None) -> NeededRows | None:
         """What is needed of ``file``, by what its folders tell; None if that is everything."""
@@ -259,10 +309,10 @@ def infer_schema(tree: FileTree, format_name: str, options: Mapping[str, str]) -
     files = tree.files()
     for file in files:
         path = tree.path(file.name)
-        if kind.is_whole(tree.system, path, file.size):
+        if kind.end(tree.system, path, file.size) is not End.CUT:
             try:
                 with tree.system.open_input_file(path) as opened:
-                    found = kind.schema(opened, options).remove_metadata()
+                    found = kind.schema(kind.content(opened, path), options).remove_metadata()
             except (pa.ArrowException, OSError) as problem:
                 raise InputError(
                     f"{path} cannot be read as {format_name}: {_first_line(problem)}"
@@ -272,7 +322,8 @@ def infer_schema(tree: FileTree, format_name: str, options: Mapping[str, str]) -
                 own = pa.field(name, type_)
                 found = found.append(own) if place < 0 else found.set(place, own)
             return found
-    there = "no file" if tree.exists() else "no such folder, so no file"
+    there = "no whole file" if files else "no file"
+    there = there if tree.exists() else "no such folder, so no file"
     raise InputError(
         f"found nothing, and {there} in {tree.address} to infer it from, expected columns with "
         'types, such as "id BIGINT, ts TIMESTAMP"'

@@ -95,7 +95,11 @@ class KafkaSource:
         return self.client.ends(self.name, self.topics, self.is_pattern)
 
     def next_portion(
-        self, progress: TakenOffsets, admission: Admission, within: Ends | None = None
+        self,
+        progress: TakenOffsets,
+        admission: Admission,
+        within: Ends | None = None,
+        is_last: bool = False,
     ) -> Portion:
         ends = self.available() if within is None else within
         is_first = not progress.next
@@ -114,6 +118,9 @@ class KafkaSource:
             found = shared_out(found, admission.rows)
         news = [list(each) for each in found if each.end > each.start or is_first]
         return news or None
+
+    def everything(self) -> Portion:
+        return self.next_portion(self.progress(), UNLIMITED)
 
     def waiting(self, progress: TakenOffsets, portion: Portion, available: Ends) -> int | None:
         taken = progress.next | {(topic, number): end for topic, number, _, end in portion or ()}

@@ -93,11 +93,19 @@ class Source(Protocol):
         """What there is at this moment; later batches may be held to it."""
         ...
 
-    def next_portion(self, progress: Any, admission: Admission, within: Any = None) -> Portion:
+    def next_portion(
+        self, progress: Any, admission: Admission, within: Any = None, is_last: bool = False
+    ) -> Portion:
         """What the next batch takes, ``None`` if there is nothing new.
 
         ``within`` is what :meth:`available` gave earlier: nothing that came later is taken.
+        ``is_last`` if the run ends with what there is, and nothing is left for a later look.
         """
+        ...
+
+    def everything(self) -> Portion:
+        """All that there is, for an answer or a relation that is never looked at again; an error if
+        some of it is about to come."""
         ...
 
     def waiting(self, progress: Any, portion: Portion, available: Any) -> int | None:

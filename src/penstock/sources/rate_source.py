@@ -59,7 +59,11 @@ class RateSource:
         return int(self.clock() * 1e6)
 
     def next_portion(
-        self, progress: TakenRows, admission: Admission, within: int | None = None
+        self,
+        progress: TakenRows,
+        admission: Admission,
+        within: int | None = None,
+        is_last: bool = False,
     ) -> Portion:
         now = self.available() if within is None else within
         start = now if progress.start < 0 else progress.start
@@ -69,6 +73,9 @@ class RateSource:
         if count <= progress.count and progress.start >= 0:
             return None
         return [start, progress.count, count]
+
+    def everything(self) -> Portion:
+        return self.next_portion(self.progress(), UNLIMITED)
 
     def waiting(self, progress: TakenRows, portion: Portion, available: int) -> int | None:
         return None

@@ -6,16 +6,26 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
-from kafka_broker import CONNECTOR, NoKafka, broker
+from kafka_broker import CONNECTOR, NoKafka, RealBroker, broker
 from maven_jars import NoJars, jars
 
 import penstock.spark.jobs.job_session as job_session
 from penstock.job import read_job
 from penstock.job.job import LANES
+from penstock.spark.data_source.options import lane_of
+from penstock.spark.data_source.stream_reader import StreamReader
+from penstock.spark.rows.arrow_types import answer_schema
+from penstock.testing import Oracle, difference, rows_of
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -83,6 +93,68 @@ def test_from_kafka_to_kafka(lane: str, tmp_path: Path) -> None:
         ["1", {"id": 1, "item": "atlas", "paid_in": "Graz", "sent_from": "Oslo"}],
         ["2", {"id": 2, "item": "globe", "paid_in": "Riga", "sent_from": "Kyoto"}],
     ]
+
+
+@pytest.mark.skipif("PENSTOCK_LONG" not in os.environ, reason="long: set PENSTOCK_LONG=1")
+def test_a_broker_that_is_away_for_a_minute(tmp_path: Path) -> None:
+    """It is killed between two batches and in the middle of one, and has its data when it is back;
+    the plan and the task wait for it."""
+    kafka = pytest.importorskip("confluent_kafka")
+    rows = [{"id": n, "ts": f"2026-01-01T12:00:{n % 60:02}Z", "x": n % 7} for n in range(300)]
+    query = "SELECT A.id AS a, B.id AS b FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS]"
+    options = {"query": f"{query} WHERE A.x = B.x", "checkpointLocation": str(tmp_path / "c")}
+    try:
+        running = RealBroker(tmp_path)
+    except (NoJars, NoKafka) as reason:
+        pytest.skip(str(reason))
+    try:
+        for name in "AB":
+            options |= {f"{name}.format": "kafka", f"{name}.subscribe": name}
+            options |= {f"{name}.kafka.bootstrap.servers": running.address}
+            options |= {f"{name}.startingOffsets": "earliest", f"{name}.decode": "json"}
+            options |= {f"{name}.schema": "id BIGINT, ts TIMESTAMP, x BIGINT"}
+            options |= {f"{name}.watermark": "1 MINUTE", f"{name}.maxOffsetsPerTrigger": "150"}
+            producer = kafka.Producer({"bootstrap.servers": running.address})
+            for row in rows:
+                producer.produce(name, value=json.dumps(row).encode())
+            assert producer.flush(60) == 0
+        lane = lane_of(options)
+        reader = StreamReader(lane, answer_schema(lane.query.schema)[0])
+        offset, limit = reader.initialOffset(), reader.getDefaultReadLimit()
+        found: list[Any] = []
+        for place in ("planning", "reading"):
+            with away(running) if place == "planning" else nullcontext():
+                end = reader.latestOffset(offset, limit)
+            (partition,) = reader.partitions(offset, end)
+            with away(running) if place == "reading" else nullcontext():
+                for batch in reader.read(partition):
+                    found += rows_of(pa.table(batch))
+            offset = end
+        assert reader.latestOffset(offset, limit) == offset
+    finally:
+        running.kill()
+    schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("x", pa.int64())])
+    times = [datetime.fromisoformat(str(row["ts"])) for row in rows]
+    columns = [[row["id"] for row in rows], times, [row["x"] for row in rows]]
+    table = pa.table([pa.array(c, k) for c, k in zip(columns, schema.types, strict=True)], schema)
+    oracle = Oracle(lane.query, 60_000)
+    expected = [
+        row for part in (table[:150], table[150:]) for row in oracle.push({"A": part, "B": part})
+    ]
+    assert len(expected) > 300
+    assert difference(found, expected) is None
+
+
+@contextmanager
+def away(running: RealBroker) -> Iterator[None]:
+    """The broker is killed, and a minute later it is back."""
+    running.kill()
+    later = threading.Timer(60, running.start)
+    later.start()
+    try:
+        yield
+    finally:
+        later.join()
 
 
 def test_the_connector_is_asked_for_unless_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

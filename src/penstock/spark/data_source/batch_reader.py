@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from penstock.sources.portion import UNLIMITED
 from penstock.spark.data_source.lane import Lane
 from penstock.spark.data_source.plain_errors import plain_errors
 from penstock.spark.data_source.sourced_cell import SourcedCell
@@ -35,10 +34,7 @@ class BatchAnswer(DataSourceReader):
 
     def partitions(self) -> list[WholePartition]:
         with plain_errors():
-            portions = {
-                name: source.next_portion(source.progress(), UNLIMITED)
-                for name, source in self._lane.sources.items()
-            }
+            portions = {name: source.everything() for name, source in self._lane.sources.items()}
         return [WholePartition(n, portions) for n in range(self._lane.placement.cells)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

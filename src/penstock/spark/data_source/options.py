@@ -285,7 +285,7 @@ def _blamed_on(place: str) -> Iterator[None]:
         raise
     except PenstockError as error:
         told = str(error)
-        if place == name or told.startswith(f"{name}."):
+        if place == name or told.startswith((f"{name}.", f"{name}: ")):
             raise
         raise type(error)(f"{name}: {told}") from None
 

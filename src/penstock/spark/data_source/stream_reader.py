@@ -114,7 +114,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             source = self._lane.sources[name]
             admission = UNLIMITED if everything else source.admission
             there = self._available[name] if name in self._available else source.available()
-            portion = source.next_portion(progress[name], admission, there)
+            is_last = bool(self._available)
+            portion = source.next_portion(progress[name], admission, there, is_last)
             if portion is not None:
                 portions[name] = portion
             waiting = source.waiting(progress[name], portion, there)
@@ -231,10 +232,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _note_statics(self) -> None:
         """Write down which rows the static relations have: those of now, for good."""
         if self._lane.fixed and self._ledger.value(STATICS) is None:
-            portions = {}
-            for name in self._lane.fixed:
-                source = self._lane.sources[name]
-                portions[name] = source.next_portion(source.progress(), UNLIMITED)
+            portions = {name: self._lane.sources[name].everything() for name in self._lane.fixed}
             self._ledger.put_value(STATICS, portions)
 
     # -- in the workers ----------------------------------------------------------------------

@@ -77,8 +77,13 @@ class TextTimeSource:
     def available(self) -> Any:
         return self.source.available()
 
-    def next_portion(self, progress: Any, admission: Admission, within: Any = None) -> Portion:
-        return self.source.next_portion(progress, admission, within)
+    def next_portion(
+        self, progress: Any, admission: Admission, within: Any = None, is_last: bool = False
+    ) -> Portion:
+        return self.source.next_portion(progress, admission, within, is_last)
+
+    def everything(self) -> Portion:
+        return self.source.everything()
 
     def waiting(self, progress: Any, portion: Portion, available: Any) -> int | None:
         return self.source.waiting(progress, portion, available)
