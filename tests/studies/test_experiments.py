@@ -40,7 +40,7 @@ def test_two_layer_qualifies_whatever_jtree_finder_does() -> None:
     for streams in (3, 4, 5):
         row = measure(streams, 15, seed=3, with_finder=True)
         assert row.qualified["two-layer"] == row.qualified["exists"]
-        assert row.qualified["paper"] <= row.qualified["exists"]
+        assert row.qualified["two-layer-paper"] <= row.qualified["exists"]
         assert len(row.seconds["two-layer"]) == 15
 
 

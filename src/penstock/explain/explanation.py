@@ -112,6 +112,7 @@ def explain(
 ) -> Explanation:
     """Explain ``plan``; ``why`` is what the planner said when it chose it."""
     limits = limits or Limits()
+    problem = problem.crossing if problem.crosses(plan) else problem
     chosen = problem.evaluate(problem.shapes_of(plan))
     seen = observations or Observations()
     roots = tuple(
@@ -239,7 +240,7 @@ def _alternatives(problem: Problem, limits: Limits) -> dict[str, Candidate]:
     """What each polynomial planner makes of it; a refusal's nearest plan."""
     found: dict[str, Candidate] = {}
     for name in PLANNERS:
-        if name == "jtree-finder":
+        if name in ("jtree-finder", "two-layer-paper"):
             continue
         verdict = decide(problem, limits, name)
         found[name] = verdict.candidate if isinstance(verdict, Choice) else verdict.nearest

@@ -18,7 +18,7 @@ def planned(problem: Problem, plan: str, limits: Limits | None = None) -> Explan
     limits = limits or Limits()
     if plan != "auto":
         return explain(problem, read(plan), limits, "given by hand; it is pinned")
-    verdict = best_plan(problem, limits)
+    verdict = best_plan(problem, limits, cross_products=True)
     candidate = verdict.candidate if isinstance(verdict, Choice) else verdict.nearest
     return explain(problem, problem.plan_of(candidate), limits, verdict.why)
 

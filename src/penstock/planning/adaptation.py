@@ -303,13 +303,20 @@ def first_look(problem: Problem, plan: Plan, limits: Limits) -> Decision:
     )
 
 
-def best_plan(problem: Problem, limits: Limits) -> Verdict:
-    """The plan with the least CPU within ``limits``, or a refusal."""
+def best_plan(problem: Problem, limits: Limits, cross_products: bool = False) -> Verdict:
+    """The plan with the least CPU within ``limits``, or a refusal.
+
+    ``cross_products``: whether they are looked at if nothing else is within the limits. A running
+    query does without: it has a plan, and a look must be cheap.
+    """
     # No limit on CPU makes planners look for the least.
-    verdict = decide(problem, Limits(memory=limits.memory))
+    least = Limits(memory=limits.memory)
+    verdict = decide(problem, least, cross_products=cross_products and limits.cpu is None)
     if isinstance(verdict, Choice) and is_qualified(verdict.candidate.cost, limits):
         return verdict
-    return verdict if limits.cpu is None else decide(problem, limits)
+    if limits.cpu is None:
+        return verdict
+    return decide(problem, limits, cross_products=cross_products)
 
 
 def _small_choice(

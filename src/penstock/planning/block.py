@@ -185,6 +185,11 @@ class Block:
             part & mask in (0, part) for part in self.components
         )
 
+    @property
+    def is_clique(self) -> bool:
+        """Whether every two streams are linked, so that no plan has a cross product."""
+        return all(linked | 1 << i == self.everything for i, linked in enumerate(self.linked))
+
     # -- windows and states ------------------------------------------------------------------
 
     def share_made(self, mask: int) -> float:

@@ -67,12 +67,13 @@ def shape_cost(block: Block, shape: Shape) -> Cost:
 
 
 def least_memory(block: Block) -> float:
-    """No plan of the block needs less: its windows, each with one index if anybody can use one."""
+    """No plan of the block needs less, not even one with cross products: its windows, with an
+    index if a window has an equality with every other stream, so that no first join can do
+    without."""
     total = NOTHING
     for i in range(len(block.windows)):
-        alone = 1 << i
-        others = block.everything & ~alone
-        total = total.plus(block.storing(alone, int(block.is_hashed(alone, others))))
+        indexed = not block.nested_loops and block.hashed[i] | 1 << i == block.everything
+        total = total.plus(block.storing(1 << i, int(indexed and len(block.windows) > 1)))
     return total.memory
 
 

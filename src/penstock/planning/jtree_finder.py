@@ -46,7 +46,8 @@ def jtree_finder(problem: Problem, limits: Limits, keep: Keep = "front") -> list
         ]
         found = [each for each in found if is_qualified(each[0], limits)]
     candidates = sorted(
-        (Candidate(shapes, cost) for cost, shapes in found), key=lambda c: (c.cost.cpu, c.cost)
+        (Candidate(shapes, cost, problem.cross_products) for cost, shapes in found),
+        key=lambda c: (c.cost.cpu, c.cost),
     )
     return candidates if keep == "all" else not_dominated(candidates)
 

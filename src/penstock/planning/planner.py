@@ -12,6 +12,8 @@ from typing import Any
 from penstock.errors import NoQualifiedPlan, OptionError
 from penstock.plan.plan import Plan
 from penstock.planning.bjtree_ordering import bjtree_ordering
+from penstock.planning.choice_policy import POLICIES, qualified_plans
+from penstock.planning.cross_products import with_cross_products
 from penstock.planning.jtree_finder import jtree_finder
 from penstock.planning.limits import Limits
 from penstock.planning.mjoin_ordering import mjoin_ordering
@@ -19,7 +21,8 @@ from penstock.planning.problem import Problem
 from penstock.planning.state_removal import state_removal
 from penstock.planning.state_selection import state_selection
 from penstock.planning.statistics import Statistics
-from penstock.planning.two_layer import two_layer
+from penstock.planning.two_layer import is_small, two_layer
+from penstock.planning.two_layer_paper import two_layer_paper
 from penstock.planning.verdict import Choice, Refusal, Verdict, is_qualified, nearest, verdict_on
 from penstock.query.join_graph import JoinGraph
 
@@ -74,17 +77,61 @@ PLANNERS: dict[str, Callable[[Problem, Limits], Verdict]] = {
     "jtree-finder": _finder,
     "state-selection": _selection,
     "state-removal": _removal,
+    "two-layer-paper": two_layer_paper,
     "mjoin": _mjoin,
     "bjtree": _bjtree,
 }
 
 
-def decide(problem: Problem, limits: Limits | None = None, planner: str = "two-layer") -> Verdict:
-    """The verdict of ``planner``."""
+ALL_PLANS = ("two-layer", "jtree-finder")
+"""The planners that look for any qualified plan, and so at cross products, too, if they must."""
+
+
+def decide(
+    problem: Problem,
+    limits: Limits | None = None,
+    planner: str = "two-layer",
+    cross_products: bool = True,
+) -> Verdict:
+    """The verdict of ``planner``.
+
+    ``cross_products``: whether planners that look for any qualified plan also look at those that
+    join streams which no predicate links, where nothing else qualifies.
+    """
     if planner not in PLANNERS:
         known = ", ".join(map(repr, PLANNERS))
         raise OptionError(f"planner={planner!r} does not exist; choose from: {known}")
-    return PLANNERS[planner](problem, limits or Limits())
+    verdict = PLANNERS[planner](problem, limits or Limits())
+    if cross_products and planner in ALL_PLANS and isinstance(verdict, Refusal):
+        return with_cross_products(problem, verdict)
+    return verdict
+
+
+def decide_by(
+    policy: str,
+    problem: Problem,
+    limits: Limits | None = None,
+    planner: str = "two-layer",
+    seed: int = 0,
+) -> Verdict:
+    """The qualified plan that ``policy`` takes of those that ``planner`` comes across."""
+    if policy not in POLICIES:
+        known = ", ".join(map(repr, POLICIES))
+        raise OptionError(f"choice={policy!r} does not exist; choose from: {known}")
+    if planner not in ALL_PLANS:
+        known = " or ".join(f"planner={name!r}" for name in ALL_PLANS)
+        raise OptionError(
+            f"choice={policy!r} has one plan of {planner!r} to choose from; use {known}"
+        )
+    limits = limits or Limits()
+    verdict = decide(problem, limits, planner)
+    if isinstance(verdict, Refusal):
+        return verdict
+    space = problem.crossing if verdict.candidate.crosses else problem
+    found = qualified_plans(space, limits, planner == "jtree-finder", policy == "random")
+    if not is_small(problem):
+        found.append(verdict.candidate)
+    return Choice(POLICIES[policy](found, seed), f"{policy} of {len(found)} qualified plans")
 
 
 def plan(
@@ -92,11 +139,15 @@ def plan(
     statistics: Statistics,
     limits: Limits | None = None,
     planner: str = "two-layer",
+    choice: str | None = None,
+    seed: int = 0,
     **options: Any,
 ) -> Plan:
     """A plan of ``query`` within ``limits``.
 
-    ``planner`` is one of :data:`PLANNERS`. ``options`` are those of
+    ``planner`` is one of :data:`PLANNERS`. ``choice`` says which of several qualified plans is
+    taken (:data:`~penstock.planning.choice_policy.POLICIES`, ``random`` by ``seed``); without it
+    the planner has its own rule. ``options`` are those of
     :class:`~penstock.planning.problem.Problem`: ``costs`` (else those of the statistics, else what
     ``penstock calibrate`` has measured on this machine, else defaults), ``join="nested-loops"``,
     ``cross_products=True``. Raises :class:`~penstock.errors.NoQualifiedPlan`, which says why.
@@ -113,7 +164,11 @@ def plan(
 
         options["costs"] = calibrated_costs()
     problem = Problem(query, statistics, **options)
-    verdict = decide(problem, limits, planner)
+    verdict = (
+        decide(problem, limits, planner)
+        if choice is None
+        else decide_by(choice, problem, limits, planner, seed)
+    )
     if isinstance(verdict, Choice):
         return problem.plan_of(verdict.candidate)
     raise refused(problem, verdict)

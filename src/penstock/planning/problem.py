@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from penstock.errors import OptionError
-from penstock.plan.plan import Join, Leaf, Node, Plan, block_of, write
+from penstock.plan.plan import Join, Leaf, Node, Plan, block_of, walk, write
 from penstock.planning.block import NOTHING, Block, Cost
 from penstock.planning.block_reader import BlockReader
 from penstock.planning.cost_model import shape_cost
@@ -32,6 +33,8 @@ class Candidate:
 
     shapes: tuple[Shape, ...]
     cost: Cost
+    crosses: bool = False
+    """Whether its joins and probe orders may bring streams together that no predicate links."""
 
 
 class Problem:
@@ -53,6 +56,8 @@ class Problem:
         self.statistics = statistics
         self.costs = costs or statistics.costs or UnitCosts()
         self.storage = storage or Storage()
+        self.join = join
+        self.cross_products = cross_products
         _check_names(query, statistics)
         assumptions: dict[str, None] = {}
         self.blocks = tuple(
@@ -65,12 +70,28 @@ class Problem:
         """What was assumed where a statistic is missing."""
         self.fixed = self._fixed()
 
+    @cached_property
+    def crossing(self) -> Problem:
+        """The same problem, with all cross products among its plans."""
+        if self.cross_products:
+            return self
+        return Problem(
+            self.query, self.statistics, self.costs, self.storage, self.join, cross_products=True
+        )
+
+    @property
+    def may_cross(self) -> bool:
+        """Whether :attr:`crossing` has plans that this problem has not."""
+        return not self.cross_products and any(
+            len(block.windows) > 2 and not block.is_clique for block in self.blocks
+        )
+
     def evaluate(self, shapes: Sequence[Shape]) -> Candidate:
         """What ``shapes``, one for each block, cost together."""
         total = self.fixed
         for block, shape in zip(self.blocks, shapes, strict=True):
             total = total.plus(shape_cost(block, shape))
-        return Candidate(tuple(shapes), total)
+        return Candidate(tuple(shapes), total, self.cross_products)
 
     def price(self, plan: Plan) -> Cost:
         """What ``plan`` costs, with the best probe orders for its shape."""
@@ -78,9 +99,8 @@ class Problem:
 
     def plan_of(self, candidate: Candidate) -> Plan:
         """The plan, with probe orders for every mjoin."""
-        nodes = [
-            _node(block, shape) for block, shape in zip(self.blocks, candidate.shapes, strict=True)
-        ]
+        blocks = self.crossing.blocks if candidate.crosses else self.blocks
+        nodes = [_node(block, shape) for block, shape in zip(blocks, candidate.shapes, strict=True)]
         return Plan(nodes[0], tuple(nodes[1:]))
 
     def outline(self, candidate: Candidate) -> str:
@@ -104,6 +124,15 @@ class Problem:
             everyone = join(leaf(i) for i in range(len(block.windows)))
             shapes.append(everyone if node is None else _shape(block, node))
         return tuple(shapes)
+
+    def crosses(self, plan: Plan) -> bool:
+        """Whether ``plan`` joins streams that no predicate links where others could be had."""
+        roots = {block_of(node, self.query).aliases: node for node in plan.minus}
+        nodes = [plan.root, *(roots.get(block.names) for block in self.blocks[1:])]
+        return any(
+            node is not None and _crosses(block, node)
+            for block, node in zip(self.blocks, nodes, strict=True)
+        )
 
     def _fixed(self) -> Cost:
         """What every plan pays."""
@@ -145,6 +174,24 @@ def _node(block: Block, shape: Shape) -> Node:
     inputs = tuple(_node(block, each) for each in shape.inputs)
     orders = probe_orders(block, shape.parts).orders if len(inputs) > 2 else ()
     return Join(inputs, orders)
+
+
+def _crosses(block: Block, root: Node) -> bool:
+    for node in walk(root):
+        if isinstance(node, Leaf):
+            continue
+        parts = [block.mask_of(each.streams) for each in node.inputs]
+        if not block.is_allowed(block.mask_of(node.streams)):
+            return True
+        for start, order in enumerate(node.orders if len(parts) > 2 else ()):
+            done, left = parts[start], set(range(len(parts))) - {start}
+            for position in order:
+                near = any(block.is_linked(done, parts[other]) for other in left)
+                if near and not block.is_linked(done, parts[position]):
+                    return True
+                done |= parts[position]
+                left.remove(position)
+    return False
 
 
 def _check_names(query: JoinGraph, statistics: Statistics) -> None:

@@ -12,7 +12,7 @@ Where the paper cannot be followed to the letter:
 - Its inner loop ends when no edge is left and then returns "none", even if a plan has become
   qualified. Here each accepted step is tested, and the edges are collected anew after it.
 - It gives up when an accepted state does not fit the memory. Here that state is not taken, and the
-  next edge has its turn.
+  next edge has its turn, unless ``gives_up`` says otherwise.
 - "Appears in a join sequence": a step from the visited inputs to Y goes along one edge, the one
   with the most selective link, also if several visited inputs are linked with Y.
 """
@@ -30,19 +30,24 @@ from penstock.planning.shape import Shape, join, joins_of
 from penstock.planning.verdict import is_qualified
 
 
-def state_selection(problem: Problem, limits: Limits, start: Candidate) -> list[Candidate]:
+def state_selection(
+    problem: Problem, limits: Limits, start: Candidate, gives_up: bool = False
+) -> list[Candidate]:
     """All plans on the way from ``start``, an mjoin per block, to the last one that saves CPU or
-    the first that is qualified."""
+    the first that is qualified.
+
+    ``gives_up``, as in the paper: the first state that saves CPU and does not fit is the end.
+    """
     trail = [start]
     while not is_qualified(trail[-1].cost, limits):
-        better = _step(problem, limits, trail[-1])
+        better = _step(problem, limits, trail[-1], gives_up)
         if better is None:
             break
         trail.append(better)
     return trail
 
 
-def _step(problem: Problem, limits: Limits, current: Candidate) -> Candidate | None:
+def _step(problem: Problem, limits: Limits, current: Candidate, gives_up: bool) -> Candidate | None:
     """The first edge, by frequency / weight, whose state saves CPU and fits."""
     edges = [
         (frequency / max(weight, 1e-300), number, i, j)
@@ -54,7 +59,7 @@ def _step(problem: Problem, limits: Limits, current: Candidate) -> Candidate | N
         others = [each for k, each in enumerate(shape.inputs) if k not in (i, j)]
         stored = _optimized(block, shape.inputs[i], shape.inputs[j])
         after = join((*others, stored))
-        if limits.memory is not None:
+        if limits.memory is not None and not gives_up:
             # Most edges fail here, where no probe orders are needed yet.
             change = _memory(block, after) - _memory(block, shape)
             if current.cost.memory + change > limits.memory:
@@ -62,9 +67,11 @@ def _step(problem: Problem, limits: Limits, current: Candidate) -> Candidate | N
         shapes = list(current.shapes)
         shapes[number] = after
         better = problem.evaluate(shapes)
-        fits = limits.memory is None or better.cost.memory <= limits.memory
-        if fits and better.cost.cpu < current.cost.cpu:
-            return better
+        if better.cost.cpu < current.cost.cpu:
+            if limits.memory is None or better.cost.memory <= limits.memory:
+                return better
+            if gives_up:
+                return None
     return None
 
 

@@ -1,7 +1,9 @@
-"""Two-layer plan generation (Algorithm 2), and a third layer for what the two miss.
+"""Two-layer plan generation after Algorithm 2, and a third layer for what the two miss.
 
-*Layer one* orders an mjoin and a binary tree; if either is qualified it is the answer. *Layer two*
-climbs from both towards the other: state-selection, then state-removal.
+The algorithm as the paper has it is a planner of its own
+(:mod:`penstock.planning.two_layer_paper`); this one is the default. *Layer one* orders an mjoin
+and a binary tree; if either is qualified it is the answer. *Layer two* climbs from both towards
+the other: state-selection, then state-removal.
 
 Departures from the paper:
 
@@ -13,7 +15,8 @@ Departures from the paper:
   (``penstock experiment planners`` counts them). So there is a *layer three*, polynomial as well:
   regrouping (:mod:`penstock.planning.regroup`) from the nearest plans seen. With up to
   :data:`FEW` streams per block JTree-Finder itself has the last word, which is a bounded amount of
-  work and makes every refusal a proof.
+  work. Nothing here joins streams that no predicate links: a refusal is about plans without, until
+  :mod:`penstock.planning.cross_products` has looked at the others.
 - An mjoin may need several indexes on a window where a tree needs one. If the best tree needs less
   CPU *and* less memory than a qualified mjoin, it is taken.
 - With no limit on CPU the paper's rule would take the mjoin, whatever it costs. Then the plan
@@ -39,10 +42,10 @@ FEW = 7
 
 def two_layer(problem: Problem, limits: Limits) -> Verdict:
     """A qualified plan, or a refusal."""
+    refusal = impossible(problem, limits)
+    if refusal is not None:
+        return refusal
     mjoin = mjoin_ordering(problem)
-    impossible = _impossible(problem, limits, mjoin)
-    if impossible is not None:
-        return impossible
     bjtree = bjtree_ordering(problem)
     if limits.cpu is None:
         return _least_cpu(problem, limits, mjoin, bjtree)
@@ -69,8 +72,11 @@ def two_layer(problem: Problem, limits: Limits) -> Verdict:
     return third_layer(problem, limits, [*selection, *removal])
 
 
-def third_layer(problem: Problem, limits: Limits, seen: list[Candidate]) -> Verdict:
-    """Look further than the hill climbers did, from the nearest of the plans ``seen``."""
+def third_layer(
+    problem: Problem, limits: Limits, seen: list[Candidate], finder: bool = True
+) -> Verdict:
+    """Look further than the hill climbers did, from the nearest of the plans ``seen``; without
+    ``finder``, by regrouping alone."""
     seen = list(seen)
     memory: Memory = {}
     for start in _starts(seen, limits):
@@ -79,7 +85,7 @@ def third_layer(problem: Problem, limits: Limits, seen: list[Candidate]) -> Verd
             return Choice(found, "found by regrouping the nearest plan of the two hill climbers")
         seen.append(found)
     proven = False
-    if _is_small(problem):
+    if finder and is_small(problem):
         qualified = jtree_finder(problem, limits)
         if qualified:
             return Choice(qualified[0], "the qualified plan with the least CPU, by JTree-Finder")
@@ -106,7 +112,7 @@ def _starts(seen: list[Candidate], limits: Limits) -> list[Candidate]:
 def _least_cpu(problem: Problem, limits: Limits, mjoin: Candidate, bjtree: Candidate) -> Verdict:
     """No limit on CPU: make it as small as the memory lets it."""
     within = "" if limits.memory is None else " within the memory limit"
-    if _is_small(problem):
+    if is_small(problem):
         qualified = jtree_finder(problem, limits)
         if qualified:
             return Choice(qualified[0], f"the least CPU of all plans{within}")
@@ -123,16 +129,18 @@ def _least_cpu(problem: Problem, limits: Limits, mjoin: Candidate, bjtree: Candi
     return Refusal(best, limits, False, "no plan within the memory limit was found")
 
 
-def _is_small(problem: Problem) -> bool:
+def is_small(problem: Problem) -> bool:
+    """Whether JTree-Finder takes a bounded time."""
     return all(len(block.windows) <= FEW for block in problem.blocks)
 
 
-def _impossible(problem: Problem, limits: Limits, mjoin: Candidate) -> Refusal | None:
-    """A refusal if no plan whatever can be qualified."""
+def impossible(problem: Problem, limits: Limits) -> Refusal | None:
+    """A refusal if no plan whatever can be qualified, with cross products or without."""
     least = Cost(
         problem.fixed.cpu + sum(least_cpu(block) for block in problem.blocks),
         problem.fixed.memory + sum(least_memory(block) for block in problem.blocks),
     )
+    mjoin = mjoin_ordering(problem)
     if limits.memory is not None and least.memory > limits.memory:
         return Refusal(mjoin, limits, True, "the windows alone need more memory than there is")
     if limits.cpu is not None and least.cpu > limits.cpu:

@@ -27,13 +27,14 @@ def written_cost(problem: Problem, plan: Plan) -> Cost:
 
 
 def _wasted(block: Block, root: Node) -> float:
-    """The CPU that better probe orders would save."""
+    """The CPU that the best probe orders would save; below zero if orders that visit unlinked
+    inputs first, which are not among those, are better still."""
     total = 0.0
     for node in walk(root):
         if isinstance(node, Join) and len(node.inputs) > 2 and node.orders:
             masks = [block.mask_of(each.streams) for each in node.inputs]
             best = probe_orders(block, tuple(sorted(masks, key=lambda mask: mask & -mask))).cpu
-            total += max(0.0, _probing(block, masks, node.orders) - best)
+            total += _probing(block, masks, node.orders) - best
     return total
 
 
