@@ -12,8 +12,8 @@ from penstock.engine.state.spare_memory import SpareMemory
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "k")])
 QUERY = penstock.parse(
-    """SELECT A.id AS a, B.id AS b, C.id AS c FROM A [RANGE 1 MINUTE], B [RANGE 1 MINUTE],
-       C [RANGE 1 MINUTE] WHERE A.k = B.k AND A.k = C.k""",
+    """SELECT A.id AS a, B.id AS b, C.id AS c FROM A [RANGE 1500 MILLISECONDS],
+       B [RANGE 1500 MILLISECONDS], C [RANGE 1500 MILLISECONDS] WHERE A.k = B.k AND A.k = C.k""",
     schemas=dict.fromkeys("ABC", SCHEMA),
 )
 
@@ -51,7 +51,8 @@ def batch(start: int, rows: int, keys: int) -> dict[str, pa.Table]:
 def test_a_new_state_grows_in_the_memory_of_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spare_memory, "_SMALL", 1)
     engine = penstock.Engine(QUERY, plan="((A B) C)", feedback="off")
-    engine.push(batch(0, 1_500, 150))
+    for start in range(0, 4_500, 100):  # Until the state is as large as it becomes.
+        engine.push(batch(start, 100, 150))
     (old,) = engine.trees[0].states
     block = old.rows.block
     assert block is not None
@@ -61,8 +62,9 @@ def test_a_new_state_grows_in_the_memory_of_the_old_one(monkeypatch: pytest.Monk
     assert tree.nbytes > len(block)
     (new,) = tree.states
     other = penstock.Engine(QUERY, plan="((A C) B)", feedback="off")
-    other.push(batch(0, 1_500, 150))
-    start, shared = 1_500, False
+    for start in range(0, 4_500, 100):
+        other.push(batch(start, 100, 150))
+    start, shared = 4_500, False
     while tree.missing:
         assert engine.push(batch(start, 40, 150)).num_rows == (
             other.push(batch(start, 40, 150)).num_rows

@@ -10,6 +10,7 @@ waits for the oldest, and when many are dead the rest is packed together.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ _FEWEST_ROWS_TO_COMPLETE = 1 << 10
 whenever it moves, the compiled push has to be written down anew."""
 _FIRST_ROWS_TO_COMPLETE = 1 << 12
 """Rows that it has room for from the change of plan on: some pushes of a thousand rows."""
+_FEW_OF_ALL = 8
+"""Times as many rows as it holds that a state makes room for ahead of time, at least."""
 _SAMPLE_ROWS = 1 << 10
 """Rows of a large state that are looked at before all of them are."""
 _MOSTLY_ALIVE = 0.4
@@ -89,19 +92,42 @@ class CompositeState(IndexedRows):
         moves in a push, the compiled push has to be written down anew."""
         self.rows.reserve(_FIRST_ROWS_TO_COMPLETE)
 
+    def make_room_ahead(self) -> None:
+        """Make room for all rows that there will be, while those that have to move are few, and few
+        of them dead, so that it can be told: to be called between pushes, while combinations are
+        missing."""
+        rows = self.rows
+        if len(rows) < _FIRST_ROWS_TO_COMPLETE:
+            return
+        ahead = self._rows_ahead(len(rows))
+        if rows.capacity < ahead > _FEW_OF_ALL * len(rows):
+            with suppress(MemoryError):  # Then it grows when it has to.
+                rows.reserve(rows.capacity - len(rows) + 1, ahead, 2 * LEAP)
+
+    def _rows_ahead(self, rows: int) -> int:
+        """Rows that the ring will hold, if it holds so many ``rows`` now.
+
+        While both windows fill, their combinations become more with the square of the time; and
+        half of the rows of a full state are dead as a rule. What is completed stands behind new
+        rows that outlive it, so that it is held, dead or not, until a window has passed: as many
+        rows once more as are alive.
+        """
+        if self.missing is None:
+            return 2 * rows
+        return int(3 * rows / self.missing.share_there)
+
     def _grow(self, count: int) -> None:
         """Make room for ``count`` more rows, and those that may follow."""
+        needed, leap = len(self.rows) + count, LEAP
         if self.missing is not None:
-            count = max(count, _FEWEST_ROWS_TO_COMPLETE)
-        needed = len(self.rows) + count
-        # While both windows fill, their combinations become more with the square of the time; and
-        # half of the rows of a full state are dead as a rule.
-        share = 1.0 if self.missing is None else self.missing.share_there
-        leap = LEAP
-        if self.missing is not None:
+            needed = max(needed, len(self.rows) + _FEWEST_ROWS_TO_COMPLETE)
             # Two steps: a small one, in the first push, and one that need not move many rows.
             leap = LEAP // 2 if needed < _PIECE_ROWS else 2 * LEAP
-        self.rows.reserve(count, int(2 * needed / share), leap)
+        expected = self._rows_ahead(needed)
+        if self.missing is not None:
+            # In the middle of a push windows have all of its rows, and this state does not yet.
+            expected = expected * 4 // 3
+        self.rows.reserve(needed - len(self.rows), expected, leap)
 
     def resolve(self, rows: Int64s) -> dict[str, Int64s]:
         """The leaf rows that the composites in ``rows`` are made of."""

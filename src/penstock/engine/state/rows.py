@@ -41,6 +41,9 @@ LEAP = 32
 """Times what is needed that a ring grows to, at most."""
 _SMALL_ROWS = 1024
 """Rows below which a ring is copied in microseconds, and need not grow ahead."""
+_FORGOTTEN_PER_ROW = 4
+"""Rows that are expected no more for each that expires: a quarter of a window says how large a ring
+should be."""
 _GENERATIONS = itertools.count()
 
 
@@ -76,7 +79,11 @@ class Rows:
         """What followers have yet to do: there was no memory when rows got new numbers."""
         self._alive_at_check = 0
         self._expected = 0
-        """Rows that the ring was made for, until the first of them expires."""
+        """Rows that the ring was made for; fewer with every row that expires."""
+        self._first_here = 0
+        """The tail when columns and indexes came to lie where they are."""
+        self._waits_for_huge_pages = False
+        """Whether their memory was given in small pages, which may be put together later."""
         self._sweep = IndexSweep(self)
         if dated:
             self.add_column(np.int64)
@@ -202,9 +209,21 @@ class Rows:
 
     def give_page_by_page(self, small: bool) -> None:
         """Let memory that no row has touched come in ``small`` pages, which never take long, or in
-        huge ones, which are better afterwards (:mod:`penstock.engine.state.page_by_page`)."""
-        if self.block is not None:
-            give_page_by_page(self.block, small)
+        huge ones, which are better afterwards (:mod:`penstock.engine.state.page_by_page`).
+
+        Huge ones have to wait until rows have been everywhere: all columns come to the next one
+        with the same row, and the push that has it would take twenty times as long.
+        """
+        self._waits_for_huge_pages = not small
+        if small and self.block is not None:
+            give_page_by_page(self.block)
+
+    def _give_huge_pages(self) -> None:
+        """Small pages may be put together, if all of them have been touched."""
+        if self.head - self._first_here >= self.capacity:
+            self._waits_for_huge_pages = False
+            if self.block is not None:
+                give_page_by_page(self.block, small=False)
 
     def note_moved(self) -> None:
         """Something that belongs to the rows lies elsewhere from now on."""
@@ -256,19 +275,12 @@ class Rows:
             wanted = needed
             if needed >= _SMALL_ROWS:
                 wanted = min(max(needed, min(expected, leap * needed)), LARGEST)
-            capacity = 1 << (wanted - 1).bit_length()
-            self._resize(self._as_spared(capacity))
+            self._resize(1 << (wanted - 1).bit_length())
             self._expected = max(wanted, self.capacity // 2)
         elif self.head + count - self._sweep.swept > self.capacity:
             self._sweep.do_all()
         elif self.head > self._sweep.next:
             self._sweep.do_some()
-
-    def _as_spared(self, capacity: int) -> int:
-        """A capacity of at least so much that makes use of what is spared: blocks are not cut."""
-        while self.spare is not None and self.spare.has(2 * capacity * self._width):
-            capacity *= 2
-        return capacity
 
     def put(self, column: int, start: int, values: NDArray[Any]) -> None:
         """Write ``values`` into ``column`` from row ``start`` on."""
@@ -298,7 +310,7 @@ class Rows:
         self.low = self.tail
         if self.on_disk is not None:
             self.on_disk.cold = [min(each, head) for each in self.on_disk.cold]
-        self._forget_expected()
+        self._forget_expected(self._expected)
         self._sweep.forget_begun()
 
     def hide_before(self, instant: int) -> None:
@@ -312,16 +324,23 @@ class Rows:
     def advance(self, tail: int) -> None:
         """Let go of the rows before ``tail``."""
         if tail > self.tail:
+            self._forget_expected(tail - self.tail)
             self.tail, self.low = tail, max(self.low, tail)
-            self._forget_expected()
 
-    def _forget_expected(self) -> None:
-        """What is there tells how large it should be; unless it is being filled."""
+    def _forget_expected(self, rows: int) -> None:
+        """``rows`` that expire tell how large it should be; unless it is being filled.
+
+        Of a state that was filled after a change of plan some of the first rows die long before the
+        others come, so the first to expire says little. (That is while its pages are small ones.)
+        """
         if self.spare is None:
-            self._expected = 0
+            left = self._expected - _FORGOTTEN_PER_ROW * rows
+            self._expected = max(0, left) if self._waits_for_huge_pages else 0
 
     def fit(self) -> None:
         """Give memory back when the ring is much too large."""
+        if self._waits_for_huge_pages:
+            self._give_huge_pages()
         live = max(self.head - self.tail, self._expected)
         if self.capacity > SMALLEST and live * 4 < self.capacity:
             self._resize(max(SMALLEST, 1 << max(0, 2 * live - 1).bit_length()))
@@ -377,8 +396,8 @@ class Rows:
         Indexes are for the caller to see to.
         """
         if tail != self.tail:
+            self._forget_expected(tail - self.tail)
             self.tail = tail
-            self._forget_expected()
         self.low, self.head = low, head
         if head > self._sweep.next:
             self._sweep.do_some()
@@ -411,14 +430,20 @@ class Rows:
         """
         types = self._types
         sizes = [capacity * dtype.itemsize for dtype in types]
+        is_blank = self._is_blank(sum(sizes))
         if self.on_disk is None:
             pieces, blocks = _cut(self._memory(sum(sizes)), sizes), Blocks()
         else:
             pieces, blocks = self.on_disk.allocate(sizes, self._kinds, self._memory)
         parts = [piece.view(dtype) for piece, dtype in zip(pieces, types, strict=True)]
-        for heads in parts[len(self.columns) :: 2]:
-            heads[:] = 0
+        if not is_blank:  # To write zeros over zeros would touch every page of them.
+            for heads in parts[len(self.columns) :: 2]:
+                heads[:] = 0
         return capacity, parts, blocks
+
+    def _is_blank(self, size: int) -> bool:
+        """Whether :meth:`_memory` gives ``size`` zeros."""
+        return self.on_disk is None and self.spare is not None and not self.spare.has(size)
 
     def _memory(self, size: int) -> Block:
         return np.empty(size, np.uint8) if self.spare is None else self.spare.take(size)
@@ -429,16 +454,12 @@ class Rows:
         types = [column.dtype for column in self.columns]
         return types + [np.dtype(np.uint32), np.dtype(np.int64)] * len(self.indexes)
 
-    @property
-    def _width(self) -> int:
-        """Bytes of a row."""
-        return sum(dtype.itemsize for dtype in self._types)
-
     def _adopt(self, capacity: int, parts: list[NDArray[Any]], blocks: Blocks) -> None:
         """Let columns and indexes, all still empty, live in new memory."""
         self.generation = next(_GENERATIONS)
         self.capacity = capacity
         self.mask = capacity - 1
+        self._first_here = self.tail
         self._sweep.note_done(self.head)
         count = len(self.columns)
         self.columns = parts[:count]

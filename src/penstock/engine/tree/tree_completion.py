@@ -129,6 +129,8 @@ class TreeCompletion:
 
         After small pushes that is put off until it is worth the calls; whether it was not.
         """
+        for missing in self.missing:
+            missing.state.make_room_ahead()
         self._allowed += _COMPLETED_PER_ROW * rows
         if self._allowed < _ROWS_WORTH_COMPLETING:
             return False
