@@ -8,7 +8,8 @@ a C, while every B has hundreds: a guard that makes A wait for C saves nearly al
 makes B wait walks through hundreds of rows for every C. The *bushy* tree has a rare side and a
 fertile one, and is written both ways; in *turning* they change places half-way. In *perfect* no A
 ever has a C, and in *pointless* every A has one. The partner of *dying* has a window of a twelfth
-of the others'. In *jointly* (Type II of the paper) A and C have partners in D, but seldom the same
+of the others', and another of its key comes twice in the life of a row; in *passing* keys do not
+come back. In *jointly* (Type II of the paper) A and C have partners in D, but seldom the same
 one. The *band* is a theta predicate that few rows meet.
 """
 
@@ -201,6 +202,21 @@ CASES = {
                 {"A": 60_000, "B": 60_000, "C": 5_000},
                 300_000,
                 {"A": 100, "B": 100, "C": 100},
+            ),
+        ),
+        FeedbackCase(
+            "passing",
+            "((A B) C)",
+            made(
+                "A.x = B.x AND A.y = C.y",
+                {
+                    "A": {"x": below(400), "y": lambda random, clock: clock // 100},
+                    "B": {"x": below(400)},
+                    "C": {"y": lambda random, clock: clock // 100},
+                },
+                {"A": 12_000, "B": 12_000, "C": 1_000},
+                60_000,
+                {"C": 100},
             ),
         ),
         FeedbackCase(

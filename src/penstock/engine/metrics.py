@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from penstock.engine.feedback.demand_sample import PAIRS_PER_FOUND, pairs_withheld
-from penstock.engine.feedback.guard import DROPPED, SLEPT, TESTED, WOKEN
+from penstock.engine.feedback.guard import DROPPED, RETURNED, SLEPT, TESTED, WOKEN
 from penstock.engine.output.output import Output
 from penstock.engine.push.intake import Batches
 from penstock.engine.state.clock import START, Clock
@@ -188,8 +188,9 @@ def feedback_of(trees: Sequence[JoinTree]) -> Metrics:
 
     ``made`` are partial results that were stored, ``avoided`` those that rows asleep would have
     made: as many as the rows that were let in did, on average, or if there is none, as those who
-    wait now would find and be found by. ``resumed`` rows were woken,
-    ``dropped`` ones had no partner in a static relation and never will.
+    wait now would find and be found by. ``resumed`` rows were woken, ``returned`` ones went back to
+    sleep when their partner had died (half of what they make counts as avoided), ``dropped`` ones
+    had no partner in a static relation and never will.
     """
     made = sum(operator.made for tree in trees for operator in tree.operators if operator.state)
     guards = []
@@ -199,6 +200,7 @@ def feedback_of(trees: Sequence[JoinTree]) -> Metrics:
             pairs = consumer.pairs_of(position) / edge.admitted if edge.admitted else 0.0
             for guard in edge.guards:
                 idle = guard.count(SLEPT) + guard.count(DROPPED) - guard.count(WOKEN)
+                idle = max(0, idle + guard.count(RETURNED) // 2)
                 if idle and not edge.admitted:
                     _, step = consumer.steps[position][0]
                     pairs = PAIRS_PER_FOUND * (pairs_withheld(guard, step, tree.leaves) or 0.0)
@@ -211,6 +213,7 @@ def feedback_of(trees: Sequence[JoinTree]) -> Metrics:
                         "tested": guard.count(TESTED),
                         "slept": guard.count(SLEPT),
                         "resumed": guard.count(WOKEN),
+                        "returned": guard.count(RETURNED),
                         "dropped": guard.count(DROPPED),
                         "avoided": round(idle * pairs),
                         "asleep": guard.waiting.asleep,
@@ -221,6 +224,7 @@ def feedback_of(trees: Sequence[JoinTree]) -> Metrics:
         "made": made,
         "avoided": round(avoided),
         "resumed": sum(each["resumed"] for each in guards),
+        "returned": sum(each["returned"] for each in guards),
         "dropped": sum(each["dropped"] for each in guards),
         "asleep": sum(each["asleep"] for each in guards),
         "guards": guards,

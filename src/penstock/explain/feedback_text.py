@@ -24,6 +24,8 @@ def feedback_text(metrics: Mapping[str, Any]) -> str:
             f"{count_text(guard['resumed'])} were woken",
             f"{count_text(guard['asleep'])} asleep now",
         ]
+        if guard.get("returned"):
+            words.append(f"{count_text(guard['returned'])} went back to sleep")
         if guard["dropped"]:
             words.append(f"{count_text(guard['dropped'])} dropped for good")
         state = "" if guard["on"] else "  (off: it did not pay)"

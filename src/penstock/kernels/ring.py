@@ -62,6 +62,28 @@ def take_since(
 
 
 @kernel
+def forget_marked(
+    ids: Int64s,
+    mask: int,
+    tail: int,
+    head: int,
+    first: int,
+    marked: NDArray[np.uint8],
+    own_mask: int,
+) -> int:
+    """Make the ids -1, of the rows from ``tail`` to ``head``, that are ``marked``, by the place of
+    the row in a ring of its own, and not below ``first``; how many these are."""
+    count = np.int64(0)
+    for row in range(tail, head):
+        slot = np.uint64(row & mask)
+        own = ids[slot]
+        if own >= first and marked[np.uint64(own & own_mask)]:
+            ids[slot] = -1
+            count += 1
+    return int(count)
+
+
+@kernel
 def _pick(values: AnyColumn, positions: Int64s, out: AnyColumn) -> None:
     for i in range(positions.shape[0]):
         out[np.uint64(i)] = values[np.uint64(positions[np.uint64(i)])]

@@ -47,6 +47,8 @@ def warm_up(progress: Callable[[int, int], None] | None = None) -> int:
             with contextlib.suppress(InputError):  # Taking back a failed push needs kernels too.
                 engine.push(batches | static)
             static = {}
+        for tree in engine.trees:
+            tree.put_back(lambda: True)
         engine.statistics()
         restored = Engine.restore(query, engine.checkpoint())
         restored.finish()

@@ -30,6 +30,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -196,6 +197,9 @@ class _Run:
                 self._failing = value
             elif name == "switch":
                 self._switch_guards(random.Random(value))
+            elif name == "put back":
+                for tree in self.engine.trees:
+                    tree.put_back(partial(_draw, random.Random(value), 0.8))
             else:
                 self.engine.migrate(value, strategy=name)
 
@@ -300,9 +304,15 @@ def _between(chance: random.Random, graph: Any) -> list[tuple[str, Any]]:
         what.append(("restart", plan))
     if chance.random() < 0.3:
         what.append(("switch", chance.randrange(1 << 30)))
+    if chance.random() < 0.4:
+        what.append(("put back", chance.randrange(1 << 30)))
     if chance.random() < 0.15:
         what.append(("fail", chance.choice(["stage", "room", "signal", "disk"])))
     return what
+
+
+def _draw(chance: random.Random, share: float) -> bool:
+    return chance.random() < share
 
 
 def _without_memory(*_: Any) -> None:

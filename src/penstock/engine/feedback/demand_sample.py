@@ -40,14 +40,22 @@ def newest_rows(source: Input, most: int) -> dict[str, Int64s]:
     return source.resolve(np.arange(max(rows.tail, rows.head - most), rows.head, dtype=np.int64))
 
 
-def share_met(guard: Guard, source: Input, leaves: Leaves, growth: float) -> float:
-    """The share of the newest rows of ``source`` that would have a partner if the opposite input
-    had ``growth`` times the rows. None found among so few does not mean that there is none: half a
-    row counts as found."""
+def older_rows(source: Input) -> dict[str, Int64s]:
+    """The leaf rows of a sample of the older half of the rows that ``source`` has."""
+    rows = source.rows
+    middle = (rows.tail + rows.head + 1) // 2
+    every = max(1, (middle - rows.tail) // SAMPLE_ROWS)
+    return source.resolve(np.arange(rows.tail, middle, every, dtype=np.int64))
+
+
+def share_met(guard: Guard, ids: dict[str, Int64s], leaves: Leaves, growth: float) -> float:
+    """The share of the rows ``ids`` that would have a partner if the opposite input had ``growth``
+    times the rows. None found among so few does not mean that there is none: half a row counts as
+    found."""
     target = guard.opposite.input
     if not guard.theirs:
         return float(len(target.rows) > 0)
-    sought = key_values(guard.mine, newest_rows(source, SAMPLE_ROWS), leaves)
+    sought = key_values(guard.mine, ids, leaves)
     if len(sought) == 0 or len(target.rows) == 0:
         return 0.0
     index = target.whole_index(guard.theirs)

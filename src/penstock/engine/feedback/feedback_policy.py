@@ -19,6 +19,12 @@ half the speed, so every guard is priced from time to time:
 - Which side of a join waits for the other is no question of its own: guards in both directions are
   priced, and one whose opposite is waiting itself is not turned on
   (:func:`penstock.engine.feedback.edge.agrees`).
+- Rows that were let in and have lost their partner since may go back to sleep
+  (:mod:`penstock.engine.feedback.back_to_sleep`). That saves what they would still meet, and costs
+  all that was made of them if they wake again. How likely that is, the older half of the window
+  tells: as many of its rows have a partner now as will have one again at any time. So rows go back
+  where keys pass by, and not where they return. It is part of the price of a guard, and done
+  whenever a part of the input has come anew.
 - To turn a guard on or off costs as much as is held: indexes are made. So it stays as it is until
   that many rows have come, and one that was found wanting is looked at less and less often. It is
   never given up: streams change, and while windows fill, a row meets more and more others.
@@ -30,11 +36,16 @@ clock is read: the same input gives the same decisions.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 
+from penstock.engine.feedback.back_to_sleep import may_go_back, put_back
 from penstock.engine.feedback.demand_sample import (
     PAIRS_PER_FOUND,
+    SAMPLE_ROWS,
+    newest_rows,
+    older_rows,
     pairs_withheld,
     rows_per_key,
     share_let_through,
@@ -60,13 +71,16 @@ SCAN_PER_ROW = 0.7
 PAIR_STORED = 20.0
 PAIR_PASSING = 10.0
 KEY_COLUMN = 8.0
+RETURN = 15.0
+FORGET = 12.0
 FILTER_TEST = 8.0
 FILTER_ADD = 8.0
 GUARD_PER_PUSH = 1_000.0
 EDGE_PER_PUSH = 3_000.0
 """Nanoseconds, about: of a row that is tested, put to sleep or woken, of a row that the opposite
 input gets and of each row with its key; of an entry in an index, a probe, a row that nested loops
-go by, a pair; of a key column of a composite that is fetched; of a filter; and of a push."""
+go by, a pair; of a key column of a composite that is fetched; of a row of an input that is
+looked at for going back to sleep, and of a pair that is forgotten; of a filter; and of a push."""
 
 MARGIN = 1.25
 """How much more than its cost a guard must promise before it is turned on. What it promises is a
@@ -79,6 +93,8 @@ _SETTLING_ROWS = 4096
 """The same after a guard was turned on: what it changes for others is counted by then."""
 _MOST_PATIENCE = 32
 """Times longer that a guard is left alone which was found wanting again and again."""
+_LOOKS_PER_LIFE = 4
+"""Looks at the rows of an input for those that have lost their partner, while a row lives."""
 _STALE_SHARE = 0.5
 """The part of a window whose dead keys a filter still has, on average."""
 _FARTHEST = 1000.0
@@ -103,6 +119,8 @@ class _Record:
     since: list[float] = field(default_factory=list)
     pairs_per_row: float = 0.0
     """Pairs of a row that was let in, when any was last."""
+    gain: float = 0.0
+    """Nanoseconds that a row saves which goes back to sleep, by the last look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +142,14 @@ class FeedbackPolicy:
         self._rows = 0
         self._pushes = 0
         self._next = _FIRST_ROWS
+        self._edges: list[Edge] = []
         self._has_released = False
         """Whether all who waited at a guard come in with the next push, which is like no other."""
 
     def watch(self, ways: list[Way]) -> None:
         """Decide about all guards of a tree, which has these ``ways``."""
         feeding = {edge.streams: (edge, consumer, position) for edge, consumer, position in ways}
+        self._edges = [edge for edge, _, _ in ways]
         for edge, consumer, position in ways:
             for guard in edge.guards:
                 above = []
@@ -178,6 +198,7 @@ class FeedbackPolicy:
             record.since = self._counts(record)
 
     def _review_on(self, record: _Record) -> bool:
+        self._put_back(record)
         price = self._balance(record)
         if price.saved >= price.cost:
             record.patience = 1
@@ -196,7 +217,11 @@ class FeedbackPolicy:
         record.since = self._counts(record)
 
     def _interval(self, record: _Record) -> int:
-        held = len(record.edge.source.rows) + len(record.guard.opposite.input.rows)
+        edge = record.edge
+        if record.gain > 0 and record.guard.is_on:
+            life = self._rows / max(1, edge.came) * len(edge.source.rows)
+            return max(_SETTLING_ROWS, int(life / _LOOKS_PER_LIFE))
+        held = len(edge.source.rows) + len(record.guard.opposite.input.rows)
         return max(_INTERVAL_ROWS, held)
 
     def _turn_on_the_best(self, promising: list[tuple[float, _Price, _Record]]) -> bool:
@@ -208,6 +233,14 @@ class FeedbackPolicy:
                 turned.add(record.consumer.streams)
                 record.edge.turn_on(record.guard, price.detection)
         return bool(turned)
+
+    def _put_back(self, record: _Record) -> None:
+        """Let rows that have lost their partner go back to sleep, if that pays."""
+        pairs_per_row = self._pairs_per_row(record, self._since(record))
+        record.gain = max(0.0, self._gain_of_return(record, pairs_per_row)[0])
+        if record.gain > 0 and may_go_back(record.edge, record.guard):
+            with suppress(MemoryError):
+                put_back(record.edge, record.guard, self._edges)
 
     def _agrees(self, guard: Guard) -> bool:
         """Whether all who wait would agree with ``guard`` on an order of inputs."""
@@ -234,7 +267,7 @@ class FeedbackPolicy:
             return _Price(0.0, 1.0)  # Even if nobody had a partner: no need to look.
         growth = self._filling(guard.opposite.streams)
         news *= growth / max(self._filling(StreamSet.of(s)) for s in guard.opposite.streams)
-        met = share_met(guard, edge.input, self._leaves, growth)
+        met = share_met(guard, newest_rows(edge.input, SAMPLE_ROWS), self._leaves, growth)
         detection, keeping = self._detection_for(guard)
         if detection == "bloom":
             met = min(1.0, met * (1.0 + _STALE_SHARE))
@@ -247,19 +280,29 @@ class FeedbackPolicy:
                 cost += came * INSERT
             if not edge.is_guarded:
                 cost += admitted * (1.0 - idle) * INSERT
-        return _Price(admitted * idle * per_row, cost + fixed, detection)
+        saved = admitted * idle * per_row
+        gain, share = 0.0, 0.0
+        own, theirs = self._lives(record)
+        if 2 * theirs <= own:  # Else most rows lose their partner when they are about to die.
+            gain, share = self._gain_of_return(record, record.pairs_per_row)
+        if gain > 0:
+            saved += admitted * (1.0 - idle) * share * gain
+            cost += admitted * (1.0 - idle) * self._look_cost(record.pairs_per_row)
+        return _Price(saved, cost + fixed, detection)
 
     def _balance(self, record: _Record) -> _Price:
         """What the guard has saved, and what it has cost, since the last review."""
         guard, edge = record.guard, record.edge
         new = self._since(record)
-        came, _, _, news, pushes, tested, slept, woken, dropped = new
-        idle = max(0.0, slept + dropped - woken)
+        came, admitted, _, news, pushes, tested, slept, woken, dropped, returned = new
+        idle = max(0.0, slept + dropped - max(0.0, woken - returned))
         others = [each for each in edge.open_guards if each is not guard and each.is_on]
         if idle and others:
             idle *= share_let_through(guard, others, self._leaves)
-        saved = idle * self._value_of_row(record, self._pairs_per_row(record, new))
-        cost = tested * TEST + slept * self._sleep_cost(guard) + woken * WAKE
+        pairs_per_row = self._pairs_per_row(record, new)
+        saved = idle * self._value_of_row(record, pairs_per_row) + returned * record.gain
+        cost = returned and admitted * self._look_cost(pairs_per_row)
+        cost += tested * TEST + slept * self._sleep_cost(guard) + woken * WAKE
         keeping = self._keeping_cost(guard, "index" if guard.filter is None else "bloom")
         cost += news * (keeping + self._news_cost(record)) + pushes * GUARD_PER_PUSH
         if isinstance(edge.source, LeafWindow):
@@ -285,6 +328,29 @@ class FeedbackPolicy:
         filling = self._filling(step.target.streams)
         own = INSERT + _probe_cost(step) * (1.0 if step.hashed else 2.0 * filling)
         return own + pairs_per_row * filling * self._value_of_pair(record)
+
+    def _gain_of_return(self, record: _Record, pairs_per_row: float) -> tuple[float, float]:
+        """Nanoseconds that a row saves which goes back to sleep when its partner has died, less
+        what it costs if it wakes again; and the share of rows that would."""
+        guard, edge = record.guard, record.edge
+        own, theirs = self._lives(record)
+        if not guard.theirs or guard.is_final or min(own, theirs) <= 0:
+            return 0.0, 0.0
+        if not isinstance(edge.source, LeafWindow) or len(edge.source.rows) < _SETTLING_ROWS >> 4:
+            return 0.0, 0.0
+        alone = 1.0 - min(1.0, 0.5 * theirs / own)
+        _, step = record.consumer.steps[record.position][0]
+        held = 0.5 * pairs_per_row * self._filling(step.target.streams)
+        value = held * self._value_of_pair(record)
+        if value * alone < self._look_cost(pairs_per_row):
+            return 0.0, 0.0
+        met = share_met(guard, older_rows(edge.source), self._leaves, 1.0)
+        again = 1.0 - (1.0 - met) ** min(_FARTHEST, alone * own / theirs)
+        return value * ((1.0 - again) * alone - again) - again * WAKE, 1.0 - met
+
+    def _look_cost(self, pairs_per_row: float) -> float:
+        """Nanoseconds for a row that is looked at, with what was made of it, while it lives."""
+        return _LOOKS_PER_LIFE * RETURN + FORGET * 0.5 * pairs_per_row
 
     def _value_of_pair(self, record: _Record) -> float:
         """Nanoseconds that a pair costs until the join where it finds no partner, that included."""
@@ -330,13 +396,18 @@ class FeedbackPolicy:
 
     def _met_later(self, record: _Record, met: float) -> float:
         """The share of sleepers that get a partner while they live."""
-        lives = [
+        own, theirs = self._lives(record)
+        if min(own, theirs) <= 0 or record.guard.is_final:
+            return 0.0
+        return float(1.0 - (1.0 - met) ** min(_FARTHEST, own / theirs))
+
+    def _lives(self, record: _Record) -> tuple[int, int]:
+        """How long a row of the input lives, and one of the opposite input."""
+        own, theirs = (
             min(self._leaves[stream].span for stream in streams)
             for streams in (record.edge.streams, record.guard.opposite.streams)
-        ]
-        if min(lives) <= 0 or record.guard.is_final:
-            return 0.0
-        return float(1.0 - (1.0 - met) ** min(_FARTHEST, lives[0] / lives[1]))
+        )
+        return own, theirs
 
     def _sleep_cost(self, guard: Guard) -> float:
         """Nanoseconds per row put to sleep: a byte, or an entry of its own if it is kept apart."""
@@ -350,7 +421,7 @@ class FeedbackPolicy:
 
     def _counts(self, record: _Record) -> list[float]:
         """Counts since the start: came, admitted, pairs, news, pushes; tested, slept, woken,
-        dropped."""
+        dropped, put back."""
         guard = record.guard
         return [
             record.edge.came,
@@ -358,7 +429,7 @@ class FeedbackPolicy:
             record.consumer.pairs_of(record.position),
             guard.opposite.admitted,
             self._pushes,
-            *(guard.count(what) for what in range(4)),
+            *(guard.count(what) for what in range(5)),
         ]
 
     def _since(self, record: _Record) -> list[float]:

@@ -44,7 +44,7 @@ Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Ids = Mapping[str, Int64s]
 
-TESTED, SLEPT, WOKEN, DROPPED = range(4)
+TESTED, SLEPT, WOKEN, DROPPED, RETURNED = range(5)
 
 
 class User(Protocol):
@@ -104,7 +104,7 @@ class Guard:
             self.waiting = Waiting(source.streams, leaves, self.mine)
         self._counts = counts
         self.place = len(counts)
-        counts += [0, 0, 0, 0]
+        counts += [0, 0, 0, 0, 0]
         self._leaves = leaves
         self._detection: Detection = "index"
         self.filter: DemandFilter | None = None
@@ -120,7 +120,7 @@ class Guard:
         """Whether test and suspension can be one call."""
 
     def count(self, what: int) -> int:
-        """How many rows were tested, slept, woken or dropped since the start."""
+        """How many rows were tested, slept, woken, dropped or put back since the start."""
         return self._counts[self.place + what]
 
     @property
@@ -227,6 +227,26 @@ class Guard:
         passed, idle = places[0, :number], places[1, : count - number]
         self._suspend(_pick(ids, idle))
         return _pick(ids, passed)
+
+    def partners(self, ids: Ids) -> Bools:
+        """Which of ``ids`` may have a partner, also among rows that probes skip for now."""
+        assert self._target is not None
+        rows, count = self._target.rows, _count(ids)
+        if not self.theirs:
+            return np.full(count, rows.head > rows.tail)
+        keys, found = key_values(self.mine, ids, self._leaves), np.empty(count, np.bool_)
+        if self.filter is not None:
+            self.filter.may_contain(keys, found)
+        else:
+            assert self.index is not None
+            exists(keys, rows, self.index, found, since=rows.tail)
+        return found
+
+    def suspend_again(self, ids: Ids) -> None:
+        """These have lost their partner, and wait for another."""
+        self._send("suspend", ids)
+        self.waiting.put(ids)
+        self._counts[self.place + RETURNED] += _count(ids)
 
     def _suspend(self, ids: Ids) -> None:
         """These have no partner."""

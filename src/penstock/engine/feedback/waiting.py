@@ -112,6 +112,17 @@ class Waiting(CompositeState):
         living = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
         return self.resolve(living[self._waits(living)])
 
+    def forget_made_of(self, alias: str, marked: NDArray[np.uint8]) -> int:
+        count = super().forget_made_of(alias, marked)
+        if count:
+            column = self.rows.columns[self.id_columns[alias]]
+            self.bytes[column < 0] = 0
+        return count
+
+    def forget(self, rows: Int64s) -> None:
+        super().forget(rows)
+        self.bytes[rows & self.rows.mask] = 0
+
     def clear(self) -> None:
         """Nobody waits any more."""
         self.rows.advance(self.rows.head)

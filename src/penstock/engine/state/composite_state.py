@@ -186,6 +186,40 @@ class CompositeState(IndexedRows):
                 rows.pack(alive)
         rows.fit()
 
+    def forget_made_of(self, alias: str, marked: NDArray[np.uint8]) -> int:
+        """Forget the composites, as if a part were gone, of which the row of ``alias`` is
+        ``marked``, by its place in the ring of the leaf; how many."""
+        rows, own = self.rows, self._leaves[alias].rows
+        column = rows.columns[self.id_columns[alias]]
+        count: int = ring.forget_marked(
+            column, rows.mask, rows.tail, rows.head, own.tail, marked, own.mask
+        )
+        return count
+
+    def forget(self, rows: Int64s) -> None:
+        """Forget the composites in ``rows``, as if a part of each were gone."""
+        column = next(iter(self.id_columns.values()))
+        self.rows.columns[column][rows & self.rows.mask] = -1
+
+    def whole_rows(self) -> Int64s:
+        """The rows of which no part is gone."""
+        rows = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
+        whole = np.ones(len(rows), np.bool_)
+        for alias, ids in self.resolve(rows).items():
+            whole &= ids >= self._leaves[alias].rows.tail
+        return rows if whole.all() else rows[whole]
+
+    def pack_forgotten(self) -> None:
+        """Give the memory of rows back of which a part is gone, if most are such rows."""
+        rows = self.rows
+        tails = [leaf.rows.tail for leaf in self._leaves.values()]
+        rows.advance(self._compiled.first_whole(rows.tail, tails))
+        alive = self.whole_rows()
+        rows.note_alive(len(alive))
+        if 2 * len(alive) < len(rows):
+            rows.pack(alive)
+        rows.fit()
+
     def _wanted(self, before: int, lull: Lull | None) -> Iterator[Int64s]:
         """The rows that are wanted, a piece at a time: new memory for a million dates takes longer
         than to look at them."""

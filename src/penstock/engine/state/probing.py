@@ -113,8 +113,15 @@ def probe_keys(
         room = _room_for(count, len(keys), splits)
 
 
-def exists(keys: Int64s, rows: Rows, index: HashIndex, found: NDArray[np.bool_]) -> int:
-    """Set ``found`` where a row that probes may see has the key; how many are found."""
+def exists(
+    keys: Int64s,
+    rows: Rows,
+    index: HashIndex,
+    found: NDArray[np.bool_],
+    since: int | None = None,
+) -> int:
+    """Set ``found`` where a row that probes may see has the key, or one from ``since`` on; how many
+    are found."""
     number: int = demand.exists(
         keys,
         index.heads,
@@ -122,7 +129,7 @@ def exists(keys: Int64s, rows: Rows, index: HashIndex, found: NDArray[np.bool_])
         index.narrow,
         index.shift,
         rows.mask,
-        rows.low,
+        rows.low if since is None else since,
         rows.head - 1,
         ACTIVE,
         found,

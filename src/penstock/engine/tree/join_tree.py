@@ -411,9 +411,20 @@ class JoinTree(OperatorTree):
 
     def switch_guards(self, choose: Callable[[], bool], detection: Detection = "index") -> None:
         """Turn guards on or off, whatever they save, as far as that may be between two pushes."""
-        if not (self.missing or self.since or self.elders is not None or self._owes):
+        if self._may_change_guards:
             self.guarding.switch(choose, detection)
             self.take_stock()
+
+    def put_back(self, choose: Callable[[], bool]) -> None:
+        """Let rows that have lost their partner go back to sleep at some guards, whatever that
+        saves, as far as that may be between two pushes."""
+        if self._may_change_guards:
+            self.guarding.put_back(choose)
+            self.take_stock()
+
+    @property
+    def _may_change_guards(self) -> bool:
+        return not (self.missing or self.since or self.elders is not None or self._owes)
 
     # -- what is missing ---------------------------------------------------------------------
 

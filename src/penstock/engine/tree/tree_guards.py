@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from penstock.engine.feedback.back_to_sleep import may_go_back, put_back
 from penstock.engine.feedback.edge import Edge, agrees, in_order, may_wait_for
 from penstock.engine.feedback.feedback import Detection, Feedback, Message
 from penstock.engine.feedback.feedback_policy import FeedbackPolicy
@@ -120,6 +121,14 @@ class TreeGuards:
                     edge.turn_off(guard)
                 elif agrees(guard, same):
                     edge.turn_on(guard, detection)
+
+    def put_back(self, choose: Callable[[], bool]) -> None:
+        """Let rows that have lost their partner wait again, at the guards that ``choose`` picks;
+        all inputs are complete, and no probe is owed."""
+        for edge in self._tree.edges:
+            for guard in edge.guards:
+                if may_go_back(edge, guard) and choose():
+                    put_back(edge, guard, self._tree.edges)
 
     def undo(self) -> None:
         """The push has failed."""
