@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.kernels.kernel import kernel
+from penstock.kernels.kernel import inlined, kernel
 from penstock.kernels.pointer import bytes_at, call, int64s
 from penstock.kernels.ring import DIGIT, sort_by_digits, survey
 
@@ -179,43 +179,74 @@ def number_arrivals(
     Rows of one time stand in the order of the sources, and then as they lie. ``births`` has room
     for all rows. ``FIRST`` and ``LAST`` become the places of the first and the last row.
     """
-    sources = facts.shape[0]
-    lefts, times = np.zeros(sources, np.int64), np.zeros(sources, np.int64)
-    ends, used = np.zeros(sources, np.int64), 0
-    for source in range(sources):
-        fact = facts[source]
+    starts, total = np.zeros(facts.shape[0] + 1, np.int64), np.int64(0)
+    starts[1:] = np.cumsum(facts[:, COUNT])
+    times = np.empty(starts[-1], np.int64)
+    for source in range(facts.shape[0]):
+        fact, first = facts[source], starts[source]
         if fact[COUNT] == 0:
             continue
-        fact[BIRTHS] = births[used:].ctypes.data
-        used += fact[COUNT]
-        ends[source] = fact[CHOSEN] if fact[CHOSEN] >= 0 else fact[COUNT]
-        if ends[source]:
-            times[source] = _time_of(fact, found[source], 0)
-    number = 0
-    while True:
-        first = -1
-        for source in range(sources):
-            if lefts[source] < ends[source] and (first < 0 or times[source] < times[first]):
-                first = source
-        if first < 0:
-            return number
-        fact, at = facts[first], lefts[first]
-        row = int64s(fact[PLACES], at + 1)[at] if fact[CHOSEN] >= 0 else at
-        int64s(fact[BIRTHS], row + 1)[row] = place + number
-        if at == 0:
-            fact[FIRST] = place + number
-        fact[LAST] = place + number
-        lefts[first] = at + 1
-        if at + 1 < ends[first]:
-            times[first] = _time_of(fact, found[first], at + 1)
-        number += 1
+        fact[BIRTHS] = births[first:].ctypes.data
+        number = _times_in_order(fact, found[source], times[first : starts[source + 1]])
+        for i in range(number):
+            births[np.uint64(first + i)] = place + i
+        for other in range(source):
+            here, count = starts[other], _taken(facts[other])
+            _interleave(
+                times[here : here + count],
+                times[first : first + number],
+                births[here : here + count],
+                births[first : first + number],
+            )
+        total += number
+    for source in range(facts.shape[0]):
+        fact, number = facts[source], _taken(facts[source])
+        own = births[starts[source] : starts[source + 1]]
+        if number == 0:
+            continue
+        fact[FIRST], fact[LAST] = own[0], own[number - 1]
+        if fact[CHOSEN] >= 0:
+            numbers = own[:number].copy()
+            own[int64s(fact[PLACES], number)] = numbers
+    return int(total)
+
+
+@inlined
+def _taken(fact: Int64s) -> np.int64:
+    """Rows of a source that are taken in; without a batch, ``CHOSEN`` is of an earlier one."""
+    return np.int64(min(fact[CHOSEN], fact[COUNT]) if fact[CHOSEN] >= 0 else fact[COUNT])
 
 
 @kernel
-def _time_of(fact: Int64s, found: Int64s, at: int) -> int:
-    """The event time, in ticks, of the row that is taken in after ``at`` others."""
-    row = int64s(fact[PLACES], at + 1)[at] if fact[CHOSEN] >= 0 else at
-    return int(int64s(found[fact[TIME]], row + 1)[row] * fact[TICKS])
+def _times_in_order(fact: Int64s, found: Int64s, out: Int64s) -> int:
+    """Fill ``out`` with the event times of the rows that are taken in, in ticks; how many."""
+    times, ticks, number = int64s(found[fact[TIME]], fact[COUNT]), fact[TICKS], _taken(fact)
+    if fact[CHOSEN] < 0:
+        out[:] = times * ticks
+        return int(number)
+    places = int64s(fact[PLACES], number)
+    for i in range(number):
+        out[np.uint64(i)] = times[np.uint64(places[np.uint64(i)])] * ticks
+    return int(number)
+
+
+@kernel
+def _interleave(earlier: Int64s, later: Int64s, ranks: Int64s, others: Int64s) -> None:
+    """Add to the ``ranks`` of rows in order of their times how many of another source stand before
+    them, and the other way round; of one time those of the ``earlier`` source come first.
+
+    Who is next cannot be foretold, so there is no branch on it.
+    """
+    i = j = np.uint64(0)
+    stop, end = np.uint64(earlier.shape[0]), np.uint64(later.shape[0])
+    while i < stop and j < end:
+        is_later = np.uint64(later[j] < earlier[i])
+        ranks[i] += np.int64(j * (np.uint64(1) - is_later))
+        others[j] += np.int64(i * is_later)
+        i += np.uint64(1) - is_later
+        j += is_later
+    ranks[i:] += np.int64(j)
+    others[j:] += np.int64(i)
 
 
 @kernel

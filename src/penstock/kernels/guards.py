@@ -83,6 +83,19 @@ _TESTED = 1 << 10
 
 
 @kernel
+def all_set(flags: int, mask: int, first: int, count: int) -> bool:
+    """Whether all of ``count`` rows from ``first`` on have their flag, in a ring of bytes."""
+    lacking = np.int64(0)
+    start = first & mask
+    before = min(count, mask + 1 - start)
+    for each in bytes_at(flags + start, before):
+        lacking += each == 0
+    for each in bytes_at(flags, count - before):
+        lacking += each == 0
+    return bool(lacking == 0)
+
+
+@kernel
 def choose(
     is_met: bool,
     met: NDArray[np.uint8],

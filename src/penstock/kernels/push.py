@@ -48,6 +48,7 @@ from penstock.kernels.guards import (
     SPENT,
     STAGE,
     WORK_LACKS,
+    all_set,
     choose,
     let_in,
     pass_composites,
@@ -209,12 +210,15 @@ def _join(
             asking = came = count
             mask = rings[ring, MASK]
             is_met = code[order + CHOSEN] != 0 and not is_rationed
-            is_picked = is_met or code[order + FLAGS] != 0
+            flags = code[order + FLAGS]
+            if flags and all_set(flags, mask, first, count):
+                flags = np.int64(0)
+            is_picked = is_met or flags != 0
             if is_picked and rest[REST_STEP] == 0:
                 asking, came = choose(
                     is_met,
                     met[SCRATCH + first - rings[ring, OLD] :],
-                    code[order + FLAGS],
+                    flags,
                     mask,
                     first,
                     count,

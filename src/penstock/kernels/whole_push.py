@@ -35,6 +35,7 @@ from penstock.kernels.guards import (
     RESULTS,
     SCRATCH,
     WINDOW,
+    all_set,
 )
 from penstock.kernels.kernel import kernel
 from penstock.kernels.lifespan import BEGINNING, FOREVER
@@ -245,8 +246,9 @@ def _take_in(
         head = rings[ring, HEAD]
         copied = int64s(each[COPIED], table[COLUMNS])
         flags = np.int64(0)
-        if each[FLAGS] >= 0 and not bytes_at(copied[each[FLAGS]], count).all():
-            flags = copied[each[FLAGS]]
+        if each[FLAGS] >= 0:
+            own = copied[each[FLAGS]]
+            flags = np.int64(0) if all_set(own, count, 0, count) else own
         wide = append(
             table,
             head,

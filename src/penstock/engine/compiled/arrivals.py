@@ -28,6 +28,8 @@ class Arrivals:
         """What died before then can be hidden."""
         self.filled: list[tuple[HashIndex, Rows]] = []
         """The indexes that get the new rows."""
+        self.are_whole = False
+        """Whether it is known that all of it may be in results."""
         self.asks_age = False
         """Whether somebody asks how old the rows in the results are."""
         self.answer: PlainAnswer | None = None

@@ -279,7 +279,7 @@ class CompiledPush:
             if self.is_torn:  # Else a state may have been completed since, and would lose it.
                 self._synchronise(arrivals)
             self._log_woken()
-        self._count(stopwatch, stopwatch.clock() - began)
+        self._count(stopwatch, stopwatch.clock() - began, arrivals.are_whole)
         WORKSPACE.give_back()
 
     def _note_rings(self) -> None:
@@ -423,13 +423,13 @@ class CompiledPush:
                 waiting.note_woken(self._log[start : start + woken].copy())
                 start += woken
 
-    def _count(self, stopwatch: Stopwatch, seconds: float) -> None:
+    def _count(self, stopwatch: Stopwatch, seconds: float, are_whole: bool) -> None:
         counts, came = self._counts, self._came
         counts[:] = map(add, counts, self._new.tolist())
         self.let_in = 0
         for edge, number in self._inputs:
             new = came[number]
-            if new and isinstance(edge.input, LeafWindow) and edge.input.by_rows:
+            if new and not are_whole and isinstance(edge.input, LeafWindow):
                 head = edge.input.rows.head
                 new = edge.input.number_chosen(head - new, head)
             self.let_in += new

@@ -136,6 +136,9 @@ class WholePush:
         self.late: dict[str, int] = {}
         self.without_time: dict[str, int] = {}
         """Those that were set aside."""
+        self.are_whole = False
+        """Whether no row has a NULL, nor was looked at step by step: windows take all that are on
+        time, and all may be in results."""
         self.has_let_go = False
         """Whether what has passed is gone with the push, from all windows and states."""
         self.why_not = ""
@@ -313,6 +316,7 @@ class WholePush:
     def _note_found(self) -> None:
         """What the look has found: the times, who was set aside, where there are NULLs."""
         is_arranged, rows, width = self._by_rows, 0, 0
+        self.are_whole = True
         for slot, count, _ in self._coming:
             fact = self._tables.facts[slot.place].tolist()
             rows = max(rows, count)
@@ -324,6 +328,7 @@ class WholePush:
                     self.late[name] = fact[LATE]
                 if fact[WITHOUT_TIME]:
                     self.without_time[name] = fact[WITHOUT_TIME]
+            self.are_whole &= not slot.is_prepared and fact[NULLS] == 0
             is_as_it_lies = fact[CHOSEN] < 0 and fact[NULLS] == 0
             for reader in slot.readers:
                 if is_as_it_lies and not reader.leaf.payload.flagged and not self._by_rows:
@@ -413,6 +418,7 @@ class WholePush:
         for block, compiled, instant in zip(self._blocks, found, since, strict=True):
             block.arrivals.before = before if self.has_let_go else START
             block.arrivals.since, block.arrivals.hashes = instant, hashes
+            block.arrivals.are_whole = self.are_whole
             written = block.written_for(compiled, self._tables, self._space_at)
             if self._chunked:
                 self._note_kept(written)

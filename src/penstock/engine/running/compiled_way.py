@@ -132,10 +132,10 @@ def _filtered(
     join: RunningJoin, whole: WholePush, heads: Sequence[int], batches: Mapping[str, Any]
 ) -> dict[str, int]:
     """Rows by source that came into no window; ``heads`` are those of all windows before."""
-    are_all_on_time = not whole.late and not whole.without_time
-    grown = sum([leaf.rows.head for leaf in join.all_leaves]) - sum(heads)
-    if join.has_one_window_each and are_all_on_time and grown == whole.rows:
-        return {}
+    if not whole.late and not whole.without_time and join.has_one_window_each:
+        grown = sum([leaf.rows.head for leaf in join.all_leaves]) - sum(heads)
+        if whole.are_whole or (grown == whole.rows and not join.by_rows):
+            return {}
     admitted = {
         leaf.stream.alias: leaf.number_chosen(head, leaf.rows.head)
         for leaf, head in zip(join.all_leaves, heads, strict=True)

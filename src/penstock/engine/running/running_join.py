@@ -113,7 +113,7 @@ class RunningJoin:
             self.all_leaves, self._rings_of_states, options.limits, spill_folder
         )
         """What moves rows to disk when a limit on memory binds, if there is one."""
-        self.has_one_window_each = not self.by_rows and len(self.all_leaves) == len(query.sources)
+        self.has_one_window_each = len(self.all_leaves) == len(query.sources)
         """Whether every source has one window, whose rows are as many as were taken in."""
         self.trees = self._first_trees(plan)
         self.intake = Intake(query, self.all_leaves, frozenset(self.lateness.delays), keep_dropped)
