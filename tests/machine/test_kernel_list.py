@@ -58,7 +58,7 @@ def test_processes_compile_what_is_missing_and_tell_how_far_they_are(tmp_path: P
         capture_output=True,
         text=True,
         check=True,
-        timeout=600,
+        timeout=1_800,
     )
     counts, told = json.loads(done.stdout)
     assert counts == [3, 0]

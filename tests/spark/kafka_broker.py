@@ -53,7 +53,7 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 """
-_START_SECONDS = 90
+_START_SECONDS = 600
 
 
 class NoKafka(Exception):  # noqa: N818 - the name states the finding
@@ -74,7 +74,7 @@ class RealBroker:
         self._java = [java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
         made = [*self._java, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg"]
         made += ["-c", str(self._properties)]
-        subprocess.run(made, capture_output=True, check=True, timeout=120)
+        subprocess.run(made, capture_output=True, check=True, timeout=600)
         self.address = f"localhost:{self._port}"
         self.start()
 

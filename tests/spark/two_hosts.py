@@ -19,7 +19,7 @@ import pyspark
 from penstock.spark.start.java import find_java
 
 _HOSTS = ("127.0.0.1", "127.0.0.2")
-_SECONDS = 120
+_SECONDS = 600
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def test_from_kafka_to_kafka(lane: str, tmp_path: Path) -> None:
                 [sys.executable, str(program), str(job), json.dumps(MESSAGES)],
                 capture_output=True,
                 text=True,
-                timeout=400,
+                timeout=1_800,
                 check=False,
                 env={
                     **os.environ,

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 BIN = Path(str(pyspark.__file__)).parent / "bin"
 PROGRAM = str(context_run.__file__)
-SECONDS = 300
+SECONDS = 1_800
 BERLIN = "Europe/Berlin"
 ZONE = "spark.sql.session.timeZone"
 FILES = "spark.sql.streaming.checkpointFileManagerClass"

@@ -112,7 +112,7 @@ class Running:
         self.process.wait()
 
     def finish(self) -> int:
-        return self.process.wait(timeout=600)
+        return self.process.wait(timeout=1_800)
 
 
 def kill(pid: int) -> None:

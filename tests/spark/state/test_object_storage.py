@@ -22,7 +22,7 @@ from penstock.spark.state.plan_orders import NAME
 pytestmark = pytest.mark.xdist_group("spark")
 
 PINNED = "((B A) C)"
-SECONDS = 300
+SECONDS = 1_800
 
 
 def write_job(folder: Path, query: str = context_run.QUERY) -> None:
