@@ -40,6 +40,33 @@ _REFUSED = {
     "value.deserializer": "values are bytes, or say decode",
     "interceptor.classes": "there are no Java classes here",
 }
+_FINAL = (
+    "_AUTHENTICATION",
+    "_SSL",
+    "_INVALID_ARG",
+    "_UNKNOWN_TOPIC",
+    "_UNKNOWN_PARTITION",
+    "_NOT_IMPLEMENTED",
+    "_UNSUPPORTED_FEATURE",
+    "_FATAL",
+)
+"""Errors of the client that no patience mends. Others come and go with the connection, some of them
+under names that say little: that a broker's handle is destroyed is one that is gone."""
+_PASSING = (
+    "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_FOR_PARTITION",
+    "REPLICA_NOT_AVAILABLE",
+    "BROKER_NOT_AVAILABLE",
+    "REQUEST_TIMED_OUT",
+    "NETWORK_EXCEPTION",
+    "KAFKA_STORAGE_ERROR",
+    "OFFSET_NOT_AVAILABLE",
+    "FENCED_LEADER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+)
+"""Errors of a broker that has just come, or is about to go."""
+_PAUSE = 0.2
+"""Seconds before a question is put again to a broker that is away: some errors come at once."""
 _clients: dict[tuple[tuple[str, str], ...], Any] = {}
 _known: dict[int, set[str]] = {}
 """Topics that each of them has read from."""
@@ -194,6 +221,7 @@ class KafkaClient:
                 text = self._judged("kafka", error, "")
                 if time.monotonic() > until:
                     raise self._silent("kafka", text) from None
+                time.sleep(_PAUSE)
 
     def _judged(self, name: str, error: Any, before: str) -> str:
         """The text of an error that may pass; raises one that will not."""
@@ -201,16 +229,9 @@ class KafkaClient:
 
         if error.code() == KafkaError._PARTITION_EOF:
             return before
-        passing = error.retriable() or error.code() in (
-            KafkaError._TRANSPORT,
-            KafkaError._ALL_BROKERS_DOWN,
-            KafkaError._TIMED_OUT,
-            KafkaError._RESOLVE,
-            KafkaError._WAIT_COORD,
-            KafkaError.LEADER_NOT_AVAILABLE,
-            KafkaError.NOT_LEADER_FOR_PARTITION,
-        )
-        if not passing:
+        is_local = error.code() < 0  # Of the client, and not of a broker.
+        known = error.name() not in _FINAL if is_local else error.name() in _PASSING
+        if not (known or error.retriable()):
             raise InputError(f"{name}: Kafka at {self.servers} refuses: {error.str()}")
         return str(error.str())
 

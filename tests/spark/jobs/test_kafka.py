@@ -114,10 +114,11 @@ def test_a_broker_that_is_away_for_a_minute(tmp_path: Path) -> None:
             options |= {f"{name}.startingOffsets": "earliest", f"{name}.decode": "json"}
             options |= {f"{name}.schema": "id BIGINT, ts TIMESTAMP, x BIGINT"}
             options |= {f"{name}.watermark": "1 MINUTE", f"{name}.maxOffsetsPerTrigger": "150"}
-            producer = kafka.Producer({"bootstrap.servers": running.address})
+            producer = kafka.Producer({"bootstrap.servers": running.address, "log_level": 0})
             for row in rows:
                 producer.produce(name, value=json.dumps(row).encode())
             assert producer.flush(60) == 0
+            del producer
         lane = lane_of(options)
         reader = StreamReader(lane, answer_schema(lane.query.schema)[0])
         offset, limit = reader.initialOffset(), reader.getDefaultReadLimit()
