@@ -62,6 +62,7 @@ TWINS = {
     "intern": "values/test_interner.py",
     "lifespan": "kernels/test_kernels.py",
     "pairs": "kernels/test_kernels.py",
+    "partition_hash": "kernels/test_partition_hash.py",
     "predicate": "values/test_predicate_program.py",
     "probe": "kernels/test_kernels.py",
     "probe_order": "engine/join/test_compiled_order.py",

@@ -58,6 +58,7 @@ from penstock.cells.value_hash import value_hashes
 from penstock.errors import InputError, OptionError
 from penstock.query.expression import Column, Expression, columns_of, streams_of
 from penstock.query.join_graph import JoinGraph, Rows
+from penstock.values.partitioner import Partitioner
 from penstock.values.wiring import wire
 
 MOST_HOT = 16
@@ -76,13 +77,17 @@ class Dimension:
 
     ``columns`` gives, by alias, the expression whose hash is the coordinate. It is empty for the
     random coordinate of the stream ``random``. ``with_null`` tells whether tuples with NULL have
-    a coordinate; otherwise they are in no result.
+    a coordinate; otherwise they are in no result. Any function of the value does for a coordinate;
+    where sources are partitioned by the class, it is the number of the partition, so that a cell
+    finds its rows in some of them.
     """
 
     share: int
     columns: Mapping[str, Expression] = field(default_factory=dict)
     random: str | None = None
     with_null: bool = False
+    partitioner: Partitioner | None = None
+    """Instead of the hash: the partition of sources that are partitioned by the class."""
 
     @property
     def owners(self) -> frozenset[str]:

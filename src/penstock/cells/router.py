@@ -21,7 +21,9 @@ from penstock.cells.placement import Dimension, Placement
 from penstock.cells.value_hash import NOTHING, UInt64s, row_hashes, value_hashes
 from penstock.query.expression import Expression, IsNull, Not
 from penstock.query.join_graph import EquiPredicate, JoinGraph
+from penstock.values.arrow_layout import validity_of
 from penstock.values.evaluate import Evaluator, Filter, compile, conjunction
+from penstock.values.partitioner import Partitioner
 from penstock.values.wiring import wire
 
 Int64s = NDArray[np.int64]
@@ -43,6 +45,7 @@ class _Coordinate:
     value: Evaluator | None
     """None: random."""
     with_null: bool
+    partitioner: Partitioner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,19 @@ class Router:
         shares = self._placed(self._routes[source], known, 1, None)
         return frozenset(cell for share in shares for cell in share.cells)
 
+    def holding(self, source: str, partition: int) -> frozenset[int] | None:
+        """The cells that rows of a ``partition`` may go to, if rows are placed by partitions; None
+        if they are not."""
+        grids = self._routes[source].grids if source in self._routes else ()
+        if len(grids) != 1 or len(grids[0].coordinates) != 1:
+            return None
+        (grid,) = grids
+        (coordinate,) = grid.coordinates
+        if coordinate.partitioner is None:
+            return None
+        cell = grid.first + partition % coordinate.share * coordinate.stride
+        return frozenset(cell + offset for offset in grid.offsets)
+
     def _placed(
         self, route: _Route, columns: Mapping[str, pa.Array], count: int, rows: Int64s | None
     ) -> Iterator[Share]:
@@ -189,7 +205,8 @@ def _grid(alias: str, first: int, dimensions: Sequence[Dimension], hot: int | No
         if alias in dimension.owners:
             expression = dimension.columns.get(alias)
             value = None if expression is None else compile(expression)
-            coordinates.append(_Coordinate(dimension.share, stride, value, dimension.with_null))
+            own = (dimension.share, stride, value, dimension.with_null, dimension.partitioner)
+            coordinates.append(_Coordinate(*own))
         else:
             free.append([i * stride for i in range(dimension.share)])
         stride *= dimension.share
@@ -232,7 +249,11 @@ def _hashes(
 ) -> tuple[UInt64s, Booleans | None]:
     if coordinate.value is None:
         return row_hashes(list(columns.values()), count), None
-    hashes, valid = value_hashes(coordinate.value(lambda c: columns[c.name], count))
+    values = coordinate.value(lambda c: columns[c.name], count)
+    if coordinate.partitioner is not None:
+        numbers = coordinate.partitioner.numbers(values)
+        return np.maximum(numbers, 0).astype(np.uint64), validity_of(values)
+    hashes, valid = value_hashes(values)
     if coordinate.with_null and valid is not None:
         return np.where(valid, hashes, NOTHING), None
     return hashes, valid

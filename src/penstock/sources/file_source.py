@@ -35,6 +35,7 @@ from penstock.sources.file_format import (
 from penstock.sources.file_tree import FileTree
 from penstock.sources.folder_columns import folder_types, folder_values, with_folder_values
 from penstock.sources.input_file import InputFile
+from penstock.sources.partitioned import Partitioned, bucket_of
 from penstock.sources.portion import (
     UNLIMITED,
     Admission,
@@ -91,6 +92,7 @@ class FileSource:
     """Whether files that are gone are left out (``ignoreMissingFiles``)."""
     skip_corrupt: bool = False
     """Whether files that cannot be read are left out (``ignoreCorruptFiles``)."""
+    partitioned: Partitioned | None = None
 
     @property
     def format(self) -> FileFormat:
@@ -172,12 +174,22 @@ class FileSource:
         return None
 
     def parts(self, portion: Portion) -> Sequence[Part]:
-        """Each file by itself, if it is in folders that have columns in their names."""
-        if not any("=" in file[0] for file in portion):
+        """Each file by itself, if it is in folders that have columns in their names, or names tell
+        its bucket."""
+        if self.partitioned is None and not any("=" in file[0] for file in portion):
             return [Part(portion)]
-        return [Part([file], self._known(InputFile.of_json(file))) for file in portion]
+        return [
+            Part([file], self._known(InputFile.of_json(file)), self._partition(file[0]))
+            for file in portion
+        ]
+
+    def _partition(self, name: str) -> int | None:
+        return None if self.partitioned is None else bucket_of(name)
 
     def _known(self, file: InputFile) -> dict[str, pa.Array]:
+        """The columns in the names of its folders."""
+        if "=" not in file.name:
+            return {}
         where = f"{self.name}: {self.tree.path(file.name)}"
         one = with_folder_values(pa.table({"": [0]}), folder_values(file.name), self.schema, where)
         return {name: one.column(name).combine_chunks() for name in one.column_names if name}
@@ -265,7 +277,11 @@ class FileSource:
             if "=" in file.name:
                 values = {n: v for n, v in folder_values(file.name).items() if n in columns}
                 table = with_folder_values(table, values, self.schema, where)
-            return conformed(table, self.schema, columns, where), rest
+            table = conformed(table, self.schema, columns, where)
+            bucket = self._partition(file.name)
+            if self.partitioned is not None and bucket is not None:
+                self.partitioned.check(table, bucket, where)
+            return table, rest
 
     def _refuse_changed(self, path: str, size: int, then: int, again: bool) -> None:
         """An error if a file has ``size`` bytes and had others ``then``, when it was taken, and

@@ -44,15 +44,15 @@ _FINAL = (
     "_AUTHENTICATION",
     "_SSL",
     "_INVALID_ARG",
-    "_UNKNOWN_TOPIC",
-    "_UNKNOWN_PARTITION",
     "_NOT_IMPLEMENTED",
     "_UNSUPPORTED_FEATURE",
     "_FATAL",
 )
 """Errors of the client that no patience mends. Others come and go with the connection, some of them
-under names that say little: that a broker's handle is destroyed is one that is gone."""
+under names that say little: with a broker that is gone, its handle is destroyed; one that has just
+come does not know its topics and partitions yet."""
 _PASSING = (
+    "UNKNOWN_TOPIC_OR_PART",
     "LEADER_NOT_AVAILABLE",
     "NOT_LEADER_FOR_PARTITION",
     "REPLICA_NOT_AVAILABLE",
@@ -68,6 +68,8 @@ _PASSING = (
 _PAUSE = 0.2
 """Seconds before a question is put again to a broker that is away: some errors come at once."""
 _clients: dict[tuple[tuple[str, str], ...], Any] = {}
+_there: dict[str, frozenset[str]] = {}
+"""Topics that this process has found, by the brokers that have them."""
 _known: dict[int, set[str]] = {}
 """Topics that each of them has read from."""
 T = TypeVar("T")
@@ -104,14 +106,21 @@ class KafkaClient:
 
     def ends(self, name: str, topics: Sequence[str], is_pattern: bool) -> Ends:
         """The offsets of all partitions of ``topics``."""
-        listed = self._asked(lambda consumer: consumer.list_topics(timeout=_ANSWER))
-        known = {topic: about for topic, about in listed.topics.items() if about.error is None}
-        chosen = [t for t in known if re.fullmatch(topics[0], t)] if is_pattern else list(topics)
-        missing = [topic for topic in chosen if topic not in known]
+        until = time.monotonic() + self.patience
+        while True:
+            listed = self._asked(lambda consumer: consumer.list_topics(timeout=_ANSWER))
+            known = {topic: about for topic, about in listed.topics.items() if about.error is None}
+            chosen = [t for t in known if re.fullmatch(topics[0], t)] if is_pattern else [*topics]
+            missing = [topic for topic in chosen if topic not in known]
+            was_there = _there.get(self.servers, frozenset()) & {*missing}
+            if not was_there or time.monotonic() > until:
+                break
+            time.sleep(_PAUSE)  # The broker has just come, and does not know it yet.
         if missing or not chosen:
             have = ", ".join(sorted(t for t in known if not t.startswith("__"))) or "none"
             what = f"topic {missing[0]!r} does not exist" if missing else "no topic matches"
             raise InputError(f"{name}: {what} at {self.servers}; it has: {have}")
+        _there[self.servers] = _there.get(self.servers, frozenset()) | {*chosen}
         return {
             (topic, partition): self.ends_of(topic, partition)
             for topic in sorted(chosen)

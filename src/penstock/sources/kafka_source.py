@@ -22,12 +22,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.errors import InputError, PenstockWarning
 from penstock.sources.json_lines import with_texts
 from penstock.sources.kafka_client import Ends, KafkaClient, Records
 from penstock.sources.kafka_values import MESSAGE, decoded
+from penstock.sources.partitioned import Partitioned
 from penstock.sources.portion import UNLIMITED, Admission, Brief, Part, Portion
 
 EARLIEST, LATEST = -2, -1
@@ -87,6 +89,7 @@ class KafkaSource:
     admission: Admission = UNLIMITED
     fail_on_loss: bool = True
     kept_nanoseconds: int | None = None
+    partitioned: Partitioned | None = None
 
     def progress(self, kept: Any = None) -> TakenOffsets:
         return TakenOffsets(kept)
@@ -128,7 +131,9 @@ class KafkaSource:
         return sum(max(0, int(each)) for each in left)
 
     def parts(self, portion: Portion) -> Sequence[Part]:
-        return [Part(portion)]
+        if self.partitioned is None:
+            return [Part(portion)]
+        return [Part([each], {}, each[1]) for each in portion]
 
     def brief(self, portion: Portion, column: str) -> Brief | None:
         return None
@@ -147,6 +152,9 @@ class KafkaSource:
                 kept.append(each)
         records = self.client.read(self.name, kept) if kept else Records()
         table = decoded(records, self.value, self.decode, self.avro_schema, columns)
+        if self.partitioned is not None:
+            where = f"{self.name}: {', '.join(dict.fromkeys(each.topic for each in kept))}"
+            self.partitioned.check(table, np.asarray(records.partitions, np.int64), where)
         wanted = pa.schema([self.schema.field(name) for name in columns])
         found = table.select(list(columns)).cast(wanted)
         return with_texts(found, table)

@@ -17,7 +17,8 @@ to can need are removed (:meth:`Ledger.forget_before`).
 An entry is written before Spark hears of the batch. The *note* of an entry is written when its rows
 have been read: how many there were, and the newest event time of each source so far. It is a
 function of the entries up to this one, so all attempts write the same; it is there to save reading
-files again, since late decisions of a batch depend on the newest event times before it.
+files again, since late decisions of a batch depend on the newest event times before it. Where each
+cell reads a part of the rows, each notes what it has seen, and the parts together are the note.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import contextlib
 import hashlib
 import json
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -126,6 +127,20 @@ class Note:
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
+    def joined(cls, parts: Sequence[Note]) -> Note:
+        """The note of an entry whose rows were read in parts."""
+        newest: dict[str, int] = {}
+        own: dict[str, int] = {}
+        rows: dict[str, int] = {}
+        for part in parts:
+            for times, others in ((newest, part.newest), (own, part.own)):
+                for name, at in others.items():
+                    times[name] = max(at, times.get(name, at))
+            for name, count in part.rows.items():
+                rows[name] = rows.get(name, 0) + count
+        return cls(newest, own, rows, parts[0].clocks, parts[0].settled)
+
+    @classmethod
     def of_bytes(cls, content: bytes) -> Note:
         return cls(**json.loads(content))
 
@@ -204,6 +219,19 @@ class Ledger:
 
     def add_note(self, position: Position, note: Note) -> None:
         self._write(_name(position, "note"), note.to_bytes(), durable=False)
+
+    def parts_of_note(self, position: Position, owners: Sequence[str]) -> list[Note] | None:
+        """What each of ``owners`` has noted of an entry; None if one of them has not."""
+        found = []
+        for owner in owners:
+            content = self._read(_name(position, f"{owner}.note"))
+            if content is None:
+                return None
+            found.append(Note.of_bytes(content))
+        return found
+
+    def add_part_of_note(self, position: Position, owner: str, note: Note) -> None:
+        self._write(_name(position, f"{owner}.note"), note.to_bytes(), durable=False)
 
     # -- what was taken ----------------------------------------------------------------------
 

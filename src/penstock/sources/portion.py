@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from penstock.sources.partitioned import Partitioned
+
 Portion: TypeAlias = Any
 """What one batch takes of one source, as JSON has it: nested lists, dicts, texts and integers."""
 
@@ -38,6 +40,8 @@ class Part(NamedTuple):
     portion: Portion
     known: Mapping[str, pa.Array] = {}
     """Columns in which all of its rows have one value: arrays of this value alone."""
+    partition: int | None = None
+    """The partition that all of its rows are in, where the source is partitioned by a column."""
 
 
 class Brief(NamedTuple):
@@ -83,6 +87,11 @@ class Source(Protocol):
     @property
     def kept_nanoseconds(self) -> int | None:
         """How long rows stay, in nanoseconds; None if that is for the user to say."""
+        ...
+
+    @property
+    def partitioned(self) -> Partitioned | None:
+        """How rows are put into partitions by a column, if they are."""
         ...
 
     def progress(self, kept: Any = None) -> Progress:

@@ -52,6 +52,10 @@ class RateSource:
     def kept_nanoseconds(self) -> int | None:
         return None
 
+    @property
+    def partitioned(self) -> None:
+        return None
+
     def progress(self, kept: Any = None) -> TakenRows:
         return TakenRows(kept)
 

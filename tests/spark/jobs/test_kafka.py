@@ -20,6 +20,7 @@ from kafka_broker import CONNECTOR, NoKafka, RealBroker, broker
 from maven_jars import NoJars, jars
 
 import penstock.spark.jobs.job_session as job_session
+from penstock import parse
 from penstock.job import read_job
 from penstock.job.job import LANES
 from penstock.spark.data_source.options import lane_of
@@ -138,7 +139,7 @@ def test_a_broker_that_is_away_for_a_minute(tmp_path: Path) -> None:
     times = [datetime.fromisoformat(str(row["ts"])) for row in rows]
     columns = [[row["id"] for row in rows], times, [row["x"] for row in rows]]
     table = pa.table([pa.array(c, k) for c, k in zip(columns, schema.types, strict=True)], schema)
-    oracle = Oracle(lane.query, 60_000)
+    oracle = Oracle(parse(options["query"], schemas={"A": schema, "B": schema}), 60_000)
     expected = [
         row for part in (table[:150], table[150:]) for row in oracle.push({"A": part, "B": part})
     ]

@@ -77,7 +77,8 @@ class CellReport:
     """What was decided about the plan: :class:`penstock.engine.control.plan_event.PlanEvent` as
     JSON."""
     read: Mapping[str, int] = field(default_factory=dict)
-    """Rows that the batch took of each source, where cells read them themselves."""
+    """Rows that the batch took of each source, where cells read them themselves. Each is told by
+    one cell."""
     filtered: Mapping[str, int] = field(default_factory=dict)
     """Rows that the query's own filters keep out of every result, by source, where cells read them
     themselves."""

@@ -5,14 +5,16 @@ them knows the newest event times of the whole batch, and no rows are sent from 
 
 Where the names of folders tell the values that rows are placed by (``x=17/part-0.parquet``), a cell
 reads its own files; of the others it looks at statistics, and reads event times where there are
-none.
+none. The same where the source is partitioned as the cells are, by topic partitions or buckets
+(:mod:`penstock.spark.data_source.partitioned_cells`); there cells may also relay their clocks, and
+read nothing of the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -82,9 +84,11 @@ class BatchReader:
         before: Note,
         only: Collection[str] | None = None,
         again: bool = False,
+        whole: bool = False,
     ) -> Reading:
         """The rows of ``entry``, of the sources in ``only`` if given; ``before`` is the note of the
-        entry before, which the new note goes on from. ``again`` if they were read before."""
+        entry before, which the new note goes on from. ``again`` if they were read before. Where
+        cells relay their clocks, the note is of this cell's part, unless it is to be ``whole``."""
         lane, portions = self._lane, entry.portions
         own: dict[str, int] = {}
         rows, counts, unrouted = {}, {}, {}
@@ -95,16 +99,19 @@ class BatchReader:
                 continue
             tables, counts[name], unrouted[name] = [], 0, 0
             for part in self._parts(name, portions[name]):
+                if lane.relayed and not part.is_read and not whole:
+                    continue
                 brief = None if part.is_read else self._brief(name, part.portion, entry)
+                counts_here = part.is_told or not lane.relayed  # Else somebody else does.
                 if brief is not None:
-                    counts[name] += brief.rows
+                    counts[name] += brief.rows if counts_here else 0
                     _note_newest(
                         own, name, None if brief.newest is None else in_nanoseconds(brief.newest)
                     )
                     continue
                 columns = lane.columns[name] if part.is_read else self._few(name)
                 table, rest = self._needed(name, part, columns, entry, again)
-                counts[name] += rest.rows + _counted(lane, name, table)
+                counts[name] += (rest.rows + _counted(lane, name, table)) if counts_here else 0
                 if rest.newest is not None:
                     _note_newest(own, name, in_nanoseconds(rest.newest))
                 told: list[Dropped] = []
@@ -135,11 +142,21 @@ class BatchReader:
         if self._lane.placement.cells == 1:
             yield _CellPart(portion, True, True)
             return
+        together: dict[tuple[bool, bool], list[Any]] = {}
         for part in self._lane.sources[name].parts(portion):
             reached = self._router.reached(name, part.known) if part.known else None
+            is_partition = part.partition is not None and name in self._lane.aligned
+            if reached is None and is_partition and part.partition is not None:
+                reached = self._router.holding(name, part.partition)
             teller = min(reached or {0})
             is_own = reached is None or self._number in reached
-            yield _CellPart(part.portion, is_own or teller == self._number, teller == self._number)
+            is_told = teller == self._number
+            if is_partition:
+                together.setdefault((is_own or is_told, is_told), []).extend(part.portion)
+            else:
+                yield _CellPart(part.portion, is_own or is_told, is_told)
+        for (is_read, is_told), portions in together.items():
+            yield _CellPart(portions, is_read, is_told)
 
     def _brief(self, name: str, portion: Portion, entry: Entry) -> Brief | None:
         """What files tell of rows that are not this cell's, if no row is too far ahead."""

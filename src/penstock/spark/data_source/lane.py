@@ -61,6 +61,13 @@ class Lane:
     that are not in it have no bound."""
     flushes: bool = False
     """Whether a run that takes what there is and ends waits for no more rows at its end."""
+    aligned: frozenset[str] = frozenset()
+    """Sources of whose partitions each belongs to some of the cells
+    (:mod:`penstock.spark.data_source.partitioned_cells`)."""
+    relayed: bool = False
+    """Whether cells learn of the clocks of others' partitions in the next batch."""
+    unaligned: Mapping[str, str] = field(default_factory=dict)
+    """Why sources that say that they are partitioned are read by all cells."""
 
     @property
     def query(self) -> JoinGraph:
@@ -140,9 +147,18 @@ class Lane:
 
     @cached_property
     def _grid(self) -> list[Any]:
-        grid: list[Any] = [(d.share, str(d)) for d in self.placement.dimensions]
+        grid: list[Any] = [
+            (d.share, str(d), *([] if d.partitioner is None else [d.partitioner]))
+            for d in self.placement.dimensions
+        ]
         grid += [(g.hash, [(d.share, str(d)) for d in g.dimensions]) for g in self.placement.hot]
         return grid
+
+    @cached_property
+    def relay(self) -> str:
+        """Tells parts of notes apart that do not make one note together."""
+        parts = [self._grid, sorted(self.aligned), sorted(self.clocks.items())]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
     @cached_property
     def fingerprint(self) -> str:

@@ -33,6 +33,7 @@ from penstock.spark.cells.reach import unkept_by_sources
 from penstock.spark.cells.trigger_budget import with_budget
 from penstock.spark.data_source.job_options import with_job
 from penstock.spark.data_source.lane import Lane
+from penstock.spark.data_source.partitioned_cells import follow_partitions
 from penstock.spark.data_source.source_options import FOR_ALL, REFUSED, Given, source_of
 from penstock.spark.data_source.text_time_source import TextTimeSource
 from penstock.spark.rows.ahead import MOST_AHEAD
@@ -158,7 +159,13 @@ def _placed(
         raise OptionError(f"cells is a number of 1 or more, not {cells!r}")
     rates = {n: float(r) for n in query.sources if (r := sources[n].own.get("rate")) is not None}
     hot = _json(given, "hot") if "hot" in given else None
-    placement = place(query, int(cells), rates or None, hot)
+    parted = follow_partitions(
+        query, place(query, int(cells), rates or None, hot), made, engine_options
+    )
+    placement = parted.placement
+    for name, reason in parted.reasons.items():
+        whose = f"partitions of {name} are" if name in made else f"{name} of all partitions are"
+        warnings.warn(f"{whose} read by all cells: {reason}", PenstockWarning, stacklevel=2)
     interval = None
     if "trigger" in given:
         interval = (milliseconds("trigger", given["trigger"]) or 0) / 1e3
@@ -188,6 +195,9 @@ def _placed(
         given.get("dropped"),
         {} if query.by_rows else _ahead(sources, moving),
         given.get("flush", "false").lower() == "true" and query.waits_for_watermark,
+        parted.aligned,
+        parted.relayed,
+        parted.reasons,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from penstock.query.types import plain
 from penstock.sources.file_format import FORMATS, MODE, MODES, format_of
 from penstock.sources.file_source import FileSource, infer_schema
 from penstock.sources.file_tree import FileTree
-from penstock.sources.kafka_client import KafkaClient
+from penstock.sources.kafka_client import Ends, KafkaClient
 from penstock.sources.kafka_source import (
     EARLIEST,
     LATEST,
@@ -24,8 +24,10 @@ from penstock.sources.kafka_source import (
     topic_names,
 )
 from penstock.sources.kafka_values import DECODERS
+from penstock.sources.partitioned import Partitioned
 from penstock.sources.portion import Admission, Source
 from penstock.sources.rate_source import RateSource
+from penstock.values.partitioner import ENCODINGS, PARTITIONERS, SPARK, Partitioner
 
 FOR_ALL = (
     "eventTime",
@@ -35,6 +37,8 @@ FOR_ALL = (
     "maxBytesPerTrigger",
     "format",
 )
+OF_BUCKETS = ("partitionedBy", "buckets")
+"""Options of files that Spark's ``bucketBy`` has written."""
 _OF_FILES = (
     "eventTimeFormat",
     "path",
@@ -43,6 +47,7 @@ _OF_FILES = (
     "recursiveFileLookup",
     "ignoreMissingFiles",
     "ignoreCorruptFiles",
+    *OF_BUCKETS,
 )
 OF_KAFKA = (
     "subscribe",
@@ -54,6 +59,9 @@ OF_KAFKA = (
     "decode",
     "schema",
     "avroSchema",
+    "partitionedBy",
+    "partitioner",
+    "keyEncoding",
 )
 OF_RATES = ("rowsPerSecond", "maxOffsetsPerTrigger")
 _OF_STREAMS = ("eventTime", "eventTimeFormat", "watermark", "maxAhead", "format", "rate")
@@ -151,7 +159,60 @@ def _file_source(given: Given) -> FileSource:
         of_format,
         given.flag("ignoreMissingFiles"),
         given.flag("ignoreCorruptFiles"),
+        _buckets(given, schema),
     )
+
+
+def _buckets(given: Given, schema: pa.Schema) -> Partitioned | None:
+    """How rows are put into files, if they are bucketed."""
+    column, count = given.own.get("partitionedby"), given.number("buckets")
+    if (column is None) != (count is None):
+        raise OptionError(
+            f"{given.name}: partitionedBy and buckets go together: the column and the number that "
+            "Spark's bucketBy was called with"
+        )
+    if column is None or count is None:
+        return None
+    return Partitioned(_partitioned_by(given, column, schema), Partitioner(SPARK, count))
+
+
+def _partitioned_by(given: Given, column: str, schema: pa.Schema) -> str:
+    if column not in schema.names:
+        have = ", ".join(schema.names)
+        raise OptionError(
+            f"{given.name}.partitionedBy says {column!r}, and there is no such column; it has "
+            f"{have}"
+        )
+    return column
+
+
+def _partitions(
+    given: Given, schema: pa.Schema, ends: Ends, is_pattern: bool
+) -> Partitioned | None:
+    """How rows are put into the partitions of topics, if it is said."""
+    column = given.own.get("partitionedby")
+    chosen = {}
+    for key, allowed in (("partitioner", PARTITIONERS), ("keyEncoding", ENCODINGS)):
+        value = given.own.get(key.lower())
+        if value is not None and column is None:
+            raise OptionError(f"{given.name}.{key} goes with partitionedBy, the column of the key")
+        if value is not None and value not in allowed:
+            raise OptionError(f"{given.name}.{key} is one of {listed(allowed)}, not {value!r}")
+        chosen[key] = value or allowed[0]
+    if column is None:
+        return None
+    counts: dict[str, int] = {}
+    for topic, _ in ends:
+        counts[topic] = counts.get(topic, 0) + 1
+    if is_pattern or len(set(counts.values())) != 1:
+        told = ", ".join(f"{topic} has {count}" for topic, count in sorted(counts.items()))
+        raise OptionError(
+            f"{given.name}.partitionedBy is for topics with as many partitions, by their names: "
+            f"{told}"
+        )
+    (count,) = set(counts.values())
+    by = Partitioner(chosen["partitioner"], count, chosen["keyEncoding"])
+    return Partitioned(_partitioned_by(given, column, schema), by)
 
 
 def _kafka_source(given: Given, is_stream: bool) -> KafkaSource:
@@ -200,8 +261,8 @@ def _kafka_source(given: Given, is_stream: bool) -> KafkaSource:
         given.get("failOnDataLoss") is None or given.flag("failOnDataLoss"),
         client.retention(topics) if is_stream and pattern is None else 0,
     )
-    source.available()  # A topic that does not exist is found now.
-    return source
+    ends = source.available()  # A topic that does not exist is found now.
+    return replace(source, partitioned=_partitions(given, source.schema, ends, source.is_pattern))
 
 
 def _starting(given: Given, is_stream: bool) -> int | Mapping[str, Mapping[str, int]]:

@@ -108,7 +108,8 @@ class SourcedCell:
         engine.drain_events()  # Those of earlier batches have been told.
         engine.drain_dropped()
         refused = self._obey(live)
-        again = self._ledger.note(end) is not None
+        self._advance(live, before)
+        again = self._is_noted(end)
         opened = time.perf_counter()
         reading = self._reader.read(entry, before, again=again)
         ready = time.perf_counter()
@@ -116,7 +117,9 @@ class SourcedCell:
         live.read_rows += sum(map(len, reading.rows.values()))
         results = self._push(live, reading, seconds=self._seconds(began))
         pushed = time.perf_counter()
-        if self._number == 0:
+        if self._lane.relayed:
+            self._ledger.add_part_of_note(end, self._owner(self._number), reading.note)
+        elif self._number == 0:
             self._ledger.add_note(end, reading.note)
         after = engine.metrics()
         live.position, live.size = end, int(after["state"]["bytes"])
@@ -147,7 +150,10 @@ class SourcedCell:
             silent=engine.silent(),
             operators=operator_batches(str(engine.running_plan), counted, after),
             decisions=tuple(e.to_json() for e in (*refused, *engine.drain_events())),
-            read={name: reading.note.rows.get(name, 0) for name in self._lane.moving},
+            read={
+                name: reading.note.rows.get(name, 0) if self._tells else 0
+                for name in self._lane.moving
+            },
             filtered=self._filtered(reading, then, now, dropped),
             event_clock=in_milliseconds(settings.query, engine.watermark),
             newest=newest_times(settings.query, engine.newest),
@@ -189,16 +195,51 @@ class SourcedCell:
     def note(self, position: Position) -> Note:
         """The note of an entry; made now if it was never written or is about other columns."""
         chain: list[tuple[Position, Entry]] = []
-        found = self._ledger.note(position)
+        found = self._noted(position)
         while found is None or not self._is_ours(found):
             entry = self._ledger.entry(position)
             chain.append((position, entry))
             position = entry.parent
-            found = self._ledger.note(position)
+            found = self._noted(position)
         for at, entry in reversed(chain):
-            found = self._reader.read(entry, found).note
+            found = self._reader.read(entry, found, whole=True).note
             self._ledger.add_note(at, found)
         return found
+
+    def _noted(self, position: Position) -> Note | None:
+        """The note of an entry, put together of those of all cells if these relay their clocks."""
+        found = self._ledger.note(position)
+        if found is not None or not self._lane.relayed:
+            return found
+        owners = [self._owner(number) for number in range(self._lane.placement.cells)]
+        parts = self._ledger.parts_of_note(position, owners)
+        if parts is None:
+            return None
+        found = Note.joined(parts)
+        self._ledger.add_note(position, found)
+        return found
+
+    def _is_noted(self, position: Position) -> bool:
+        """Whether this cell has read the rows of an entry before."""
+        if self._ledger.note(position) is not None:
+            return True
+        mine = [self._owner(self._number)]
+        return self._lane.relayed and self._ledger.parts_of_note(position, mine) is not None
+
+    def _owner(self, number: int) -> str:
+        """The name of a cell among those that a note is put together of."""
+        return f"{self._lane.relay}-{number}"
+
+    @property
+    def _tells(self) -> bool:
+        """Whether the rows that this cell has noted are told of by no other."""
+        return self._lane.relayed or self._number == 0
+
+    def _advance(self, live: LiveCell, before: Note) -> None:
+        """Move the clock of an engine to what all cells have seen up to the batch ``before``, if it
+        does not know."""
+        if self._lane.relayed and before.newest:
+            live.cell.push(self._reader.batch(before))
 
     def _is_ours(self, note: Note) -> bool:
         """Whether the times in a note are those of this query's event-time columns."""
@@ -229,9 +270,11 @@ class SourcedCell:
         """Take in the ``missed`` entries, the newest first in the list; answers are dropped."""
         before = self.note(live.position)
         for at, entry in reversed(missed):
+            self._advance(live, before)
             reading = self._reader.read(entry, before, again=True)
             self._push(live, reading, again=True)
-            live.position, before = at, reading.note
+            live.position = at
+            before = self.note(at) if self._lane.relayed else reading.note
 
     def first_needed(self, position: Position) -> int | None:
         """The number of the oldest entry that an engine at ``position`` reads; None if windows may

@@ -21,6 +21,7 @@ from penstock.engine.push.text_times import times_of
 from penstock.errors import OptionError
 from penstock.query.time_format import ISO
 from penstock.query.types import Family, family
+from penstock.sources.partitioned import Partitioned
 from penstock.sources.portion import Admission, Brief, Part, Portion, Progress, Source
 
 _TIME = pa.timestamp("us", "UTC")
@@ -71,6 +72,10 @@ class TextTimeSource:
     def kept_nanoseconds(self) -> int | None:
         return self.source.kept_nanoseconds
 
+    @property
+    def partitioned(self) -> Partitioned | None:
+        return self.source.partitioned
+
     def progress(self, kept: Any = None) -> Progress:
         return self.source.progress(kept)
 
@@ -91,7 +96,7 @@ class TextTimeSource:
     def parts(self, portion: Portion) -> Sequence[Part]:
         """Parts, without what folders say about event times."""
         return [
-            Part(part.portion, {n: v for n, v in part.known.items() if n != self.column})
+            part._replace(known={n: v for n, v in part.known.items() if n != self.column})
             for part in self.source.parts(portion)
         ]
 

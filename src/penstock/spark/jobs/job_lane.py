@@ -32,7 +32,7 @@ from penstock.query.column_list import read_columns
 from penstock.sources.file_format import FORMATS, MODE, MODES
 from penstock.sources.kafka_client import native_options
 from penstock.spark.data_source.job_options import job_options
-from penstock.spark.data_source.source_options import OF_KAFKA, OF_RATES
+from penstock.spark.data_source.source_options import OF_BUCKETS, OF_KAFKA, OF_RATES
 from penstock.spark.data_source.text_time_source import arrow_format
 from penstock.spark.jobs.side_sinks import DROPPED
 
@@ -68,6 +68,7 @@ _OPTIONS: Set[str] = frozenset(
         "recursiveFileLookup",
         "ignoreMissingFiles",
         "ignoreCorruptFiles",
+        *OF_BUCKETS,
     )
 )
 

@@ -97,7 +97,7 @@ def batch_event(progress: StreamingQueryProgress, sources: Sequence[str]) -> Bat
     read = [int(source.numInputRows) for source in progress.sources]
     rows = dict(zip(sources, read, strict=False))
     if any(report.read for report in reports):  # Spark has counted what the cells answered.
-        rows = {source: reports[0].read.get(source, 0) for source in sources}
+        rows = {source: sum(each.read.get(source, 0) for each in reports) for source in sources}
     clocks = [each.event_clock for each in reports if each.event_clock is not None]
     newest: dict[str, int] = {}
     for report in reports:

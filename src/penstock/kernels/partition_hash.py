@@ -1,0 +1,122 @@
+"""The hashes by which others have put rows into partitions: Kafka's producers, and Spark's buckets.
+
+They are what they are: a row is where its producer has put it, and who computes the same number
+knows where. Each is a 32-bit hash of bytes, computed in 64 bits and cut.
+
+- ``murmur2``: the default partitioner of Kafka's Java client (murmur2, made positive).
+- ``crc32``: the default of librdkafka, which the clients in C, Python, Go and .NET are made of.
+- ``murmur3``: buckets of Spark, whose variant of murmur3 takes the last bytes one by one, signed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.kernels.kernel import kernel
+
+Bytes = NDArray[np.uint8]
+Int64s = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+_WORD = np.uint64(0xFFFFFFFF)
+_POSITIVE = np.uint64(0x7FFFFFFF)
+_M2 = np.uint64(0x5BD1E995)
+_SEED2 = np.uint64(0x9747B28C)
+_C1 = np.uint64(0xCC9E2D51)
+_C2 = np.uint64(0x1B873593)
+_C3 = np.uint64(0xE6546B64)
+_SEED3 = np.uint64(42)
+_POLYNOMIAL = np.uint64(0xEDB88320)
+
+
+@kernel
+def _word(data: Bytes, at: int) -> np.uint64:
+    """Four bytes, the least significant first."""
+    found = np.uint64(0)
+    for i in range(4):
+        found |= np.uint64(data[at + i]) << np.uint64(8 * i)
+    return found
+
+
+@kernel
+def _rotated(value: np.uint64, bits: int) -> np.uint64:
+    high = value << np.uint64(bits)
+    return (high | (value >> np.uint64(32 - bits))) & _WORD
+
+
+@kernel
+def _with_word(h: np.uint64, word: np.uint64) -> np.uint64:
+    """A hash of murmur3 with one more word."""
+    k = (_rotated((word * _C1) & _WORD, 15) * _C2) & _WORD
+    found: np.uint64 = (_rotated(h ^ k, 13) * np.uint64(5) + _C3) & _WORD
+    return found
+
+
+@kernel
+def murmur2_partitions(data: Bytes, offsets: Int64s, valid: Booleans, count: int) -> Int64s:
+    """The partition of each value, of ``count``; -1 where there is none."""
+    out = np.full(len(offsets) - 1, -1, np.int64)
+    for row in range(len(out)):
+        if not valid[row]:
+            continue
+        at, size = offsets[row], offsets[row + 1] - offsets[row]
+        h = _SEED2 ^ np.uint64(size)
+        for i in range(size // 4):
+            k = (_word(data, at + 4 * i) * _M2) & _WORD
+            k ^= k >> np.uint64(24)
+            h = ((h * _M2) & _WORD) ^ ((k * _M2) & _WORD)
+        rest = size % 4
+        if rest:
+            for i in range(rest):
+                h ^= np.uint64(data[at + size - rest + i]) << np.uint64(8 * i)
+            h = (h * _M2) & _WORD
+        h ^= h >> np.uint64(13)
+        h = (h * _M2) & _WORD
+        h ^= h >> np.uint64(15)
+        out[row] = np.int64((h & _POSITIVE) % np.uint64(count))
+    return out
+
+
+@kernel
+def crc32_partitions(data: Bytes, offsets: Int64s, valid: Booleans, count: int) -> Int64s:
+    """The partition of each value, of ``count``; -1 where there is none."""
+    out = np.full(len(offsets) - 1, -1, np.int64)
+    for row in range(len(out)):
+        if not valid[row]:
+            continue
+        h = _WORD
+        for at in range(offsets[row], offsets[row + 1]):
+            h ^= np.uint64(data[at])
+            for _ in range(8):
+                is_odd = h & np.uint64(1)
+                h >>= np.uint64(1)
+                if is_odd:
+                    h ^= _POLYNOMIAL
+        out[row] = np.int64((h ^ _WORD) % np.uint64(count))
+    return out
+
+
+@kernel
+def murmur3_partitions(data: Bytes, offsets: Int64s, valid: Booleans, count: int) -> Int64s:
+    """The bucket of each value, of ``count``; that of Spark's seed where there is none."""
+    out = np.full(len(offsets) - 1, np.int64(_SEED3) % count, np.int64)
+    for row in range(len(out)):
+        if not valid[row]:
+            continue
+        at, size = offsets[row], offsets[row + 1] - offsets[row]
+        h = _SEED3
+        for i in range(size // 4):
+            h = _with_word(h, _word(data, at + 4 * i))
+        for i in range(size - size % 4, size):
+            byte = np.uint64(data[at + i])
+            h = _with_word(h, byte if byte < np.uint64(128) else byte | np.uint64(0xFFFFFF00))
+        h ^= np.uint64(size)
+        h ^= h >> np.uint64(16)
+        h = (h * np.uint64(0x85EBCA6B)) & _WORD
+        h ^= h >> np.uint64(13)
+        h = (h * np.uint64(0xC2B2AE35)) & _WORD
+        h ^= h >> np.uint64(16)
+        signed = np.int64(h) - (np.int64(1) << 32 if h > _POSITIVE else np.int64(0))
+        out[row] = signed % count
+    return out
