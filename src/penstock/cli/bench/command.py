@@ -87,10 +87,10 @@ def add_parser(commands: Any) -> None:
     overload.set_defaults(run=run_overload_bench)
     recovery = names.add_parser(
         "recovery",
-        help="how soon a lost cell gives results again, with a snapshot and without",
-        description="A cell that reads its files itself, with a window of so many rows, loses its "
-        "engine. Time to the results of the next batch, with the snapshot of the cache and without "
-        "it, by reading the window again.",
+        help="how soon a killed cell gives results again, with a snapshot and without",
+        description="A process with a cell that reads its files itself, and has a window of so "
+        "many rows, is killed. Time from the start of another to the results of the next batch, "
+        "with the snapshot of the cache and without it, by reading the window again.",
         epilog="example: penstock bench recovery --rows 10000000 --format parquet,json",
     )
     recovery.add_argument(
@@ -194,14 +194,16 @@ def run_recovery_bench(options: argparse.Namespace) -> int:
         raise OptionError(f"--format takes some of {', '.join(FORMATS)}, --rows 1 or more")
     found = [recovery(options.rows, kind) for kind in kinds]
     table = Table(box=None, pad_edge=False)
-    for heading in ("format", "rows", "way", "seconds", "CPU seconds", "MB"):
+    for heading in ("format", "rows", "way", "seconds", "in batch", "CPU s", "MB"):
         table.add_column(heading, justify="left" if heading in ("format", "way") else "right")
-    ways = {"with a snapshot": "first batch, with a snapshot", "without": "first batch, without"}
+    ways = {"with a snapshot": "killed, with a snapshot", "without": "killed, without"}
     ways |= {"snapshot": "writing the snapshot", "live": "taking in the window"}
     for each in found:
         for way, told in ways.items():
-            size = f"{each['snapshot_bytes'] / 1e6:,.0f}" if way == "snapshot" else ""
-            spent = (f"{each[way]['seconds']:.2f}", f"{each[way]['cpu_seconds']:.2f}")
+            sizes = {"snapshot": each["snapshot_bytes"], "live": each["state_bytes"]}
+            size = f"{each[way].get('peak_bytes', sizes.get(way, 0)) / 1e6:,.0f}"
+            figures = (each[way].get(f"{name}seconds") for name in ("", "batch_", "cpu_"))
+            spent = ("" if figure is None else f"{figure:.2f}" for figure in figures)
             table.add_row(each["format"], f"{each['rows']:,}", told, *spent, size)
     Console(highlight=False).print(table)
     if options.json:

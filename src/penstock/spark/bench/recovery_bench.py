@@ -1,15 +1,23 @@
-"""``penstock bench recovery``: how soon a cell that was lost gives results again.
+"""``penstock bench recovery``: how soon a cell that was killed gives results again.
 
-Two streams fill a window of so many rows, batch by batch, in one cell that reads its files itself.
-Then the engine is thrown away, as with its worker, and the next batch is done: once with the
-snapshot that the cache has, and once without, by reading the files of the window again. Time is
-told from the call to the results of that batch, which must be the same. Spark itself does not run:
-starting it and its workers comes on top, the same in both.
+Two streams fill a window of so many rows, batch by batch, in one cell that reads its files itself,
+in a process of its own. When it has written a snapshot it is killed, as the kernel does it when
+memory is short. Then another process does the next batch: one with the snapshot that the cache has,
+and one without, by reading the files of the window again. Time is told from the start of that
+process to the results of the batch, with Python, libraries and kernels on the way, and beside it
+the part that the batch took; the results must be as many. Spark itself does not run: to find that a
+worker is gone and to start the task once more comes on top, the same in both. Files are in memory
+(of the operating system) as far as there is room, as they are where a query has just read them.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import resource
+import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -22,8 +30,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from penstock.errors import InvariantBroken
-from penstock.sources.ledger import Entry, Position
+from penstock.errors import InvariantBroken, PenstockError
+from penstock.sources.ledger import Entry, Ledger, Position
 from penstock.spark.data_source import cell_snapshots, engine_cache
 from penstock.spark.data_source.lane import Lane
 from penstock.spark.data_source.options import lane_of
@@ -37,25 +45,51 @@ _COLUMNS = "id BIGINT, ts TIMESTAMP, x BIGINT, v DOUBLE"
 FORMATS = ("parquet", "json", "csv")
 
 
+_WAYS = {"with a snapshot": True, "without": False}
+_POSITIONS = "positions"
+"""The name in the ledger of the positions of all batches."""
+
+
 def recovery(rows: int, kind: str) -> dict[str, Any]:
-    """Seconds to the results of the first batch after a loss, for a window of ``rows`` rows."""
-    with tempfile.TemporaryDirectory(prefix="penstock-recovery-") as folder:
-        before = os.environ.get("XDG_CACHE_HOME")
-        os.environ["XDG_CACHE_HOME"] = folder
-        try:
-            return _recovery(Path(folder), rows, kind)
-        finally:
-            engine_cache.clear()
-            os.environ.pop("XDG_CACHE_HOME")
-            if before is not None:
-                os.environ["XDG_CACHE_HOME"] = before
+    """Seconds to the results of the first batch after a kill, for a window of ``rows`` rows."""
+    with tempfile.TemporaryDirectory(prefix="penstock-recovery-") as name:
+        folder = Path(name)
+        chance = np.random.default_rng(1)
+        for batch in range(_BATCHES + 1):
+            for stream in "AB":
+                _write(folder / stream / f"{batch:03}.{kind}", _rows(chance, rows, batch), kind)
+        found: dict[str, Any] = {"rows": rows, "format": kind, "batches": _BATCHES}
+        found |= _process(folder, kind, "fill")
+        answers = {}
+        for way in _WAYS:
+            began = time.perf_counter()
+            found[way] = _process(folder, kind, way)
+            found[way]["seconds"] = round(found[way].pop("ended") - began, 3)
+            answers[way] = found[way].pop("results")
+    if len(set(answers.values())) != 1:
+        raise InvariantBroken(f"the answers differ: {answers}")
+    return found | {"results": answers["without"]}
 
 
-def _recovery(folder: Path, rows: int, kind: str) -> dict[str, Any]:
-    chance = np.random.default_rng(1)
-    for batch in range(_BATCHES + 1):
-        for name in "AB":
-            _write(folder / name / f"{batch:03}.{kind}", _rows(chance, rows, batch), kind)
+def _process(folder: Path, kind: str, role: str) -> dict[str, Any]:
+    """What a process says that plays ``role``; it is killed when it has said so."""
+    command = [sys.executable, "-m", "penstock.spark.bench.recovery_bench", str(folder), kind, role]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        ended = time.perf_counter()
+        os.kill(process.pid, signal.SIGKILL)
+    if not line:
+        raise PenstockError(f"the process that should {role} has ended without a word")
+    found: dict[str, Any] = json.loads(line)
+    return found if role == "fill" else {**found, "ended": ended}
+
+
+def _play(folder: Path, kind: str, role: str) -> dict[str, Any]:
+    """Be the process that fills the window, or the one that goes on."""
     options = {"query": _QUERY, "watermark": "1 SECOND", "maxFilesPerTrigger": "1"}
     options |= {"format": kind, "checkpointLocation": str(folder / "checkpoint")}
     for name in "AB":
@@ -63,14 +97,30 @@ def _recovery(folder: Path, rows: int, kind: str) -> dict[str, Any]:
         if kind == "csv":
             options[f"{name}.header"] = "true"
     lane = lane_of(options)
+    if role == "fill":
+        return _fill(folder, lane)
+    used = lane if _WAYS[role] else replace(lane, cache_bytes=0)
+    ledger = _ledger(lane)
+    *_, start, end = (Position.of_json(each) for each in ledger.value(_POSITIONS))
+    began = time.perf_counter()
+    taken = SourcedCell(used, 0).take(start, end)
+    return {
+        "batch_seconds": round(time.perf_counter() - began, 3),
+        "cpu_seconds": round(time.process_time(), 3),
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "results": len(taken.results),
+    }
+
+
+def _fill(folder: Path, lane: Lane) -> dict[str, Any]:
+    """Take in the window, and write a snapshot of it."""
     positions = _entries(lane)
+    _ledger(lane).put_value(_POSITIONS, [each.to_json() for each in positions])
     silent = replace(lane, cache_bytes=0)
     began = _times()
     for number in range(_BATCHES):
         taken = SourcedCell(silent, 0).take(positions[number], positions[number + 1])
-    found: dict[str, Any] = {"rows": rows, "format": kind, "batches": _BATCHES}
-    found["live"] = _spent(began)
-    found["state_bytes"] = taken.report.state_bytes
+    found: dict[str, Any] = {"live": _spent(began), "state_bytes": taken.report.state_bytes}
     live = engine_cache.take(lane.fingerprint, 0)
     if live is None:
         raise InvariantBroken("the engine of the last batch is not in memory")
@@ -78,19 +128,13 @@ def _recovery(folder: Path, rows: int, kind: str) -> dict[str, Any]:
     cell_snapshots.CellSnapshots(lane, 0).write(live)
     found["snapshot"] = _spent(began)
     (file,) = folder.rglob("*.snapshot")
-    found["snapshot_bytes"] = file.stat().st_size
-    answers = {}
-    del live
-    for way, used in (("with a snapshot", lane), ("without", silent)):
-        engine_cache.clear()
-        began = _times()
-        taken = SourcedCell(used, 0).take(positions[-2], positions[-1])
-        found[way] = _spent(began)
-        answers[way] = len(taken.results)
-    if len(set(answers.values())) != 1:
-        raise InvariantBroken(f"the answers differ: {answers}")
-    found["results"] = answers["without"]
-    return found
+    return found | {"snapshot_bytes": file.stat().st_size}
+
+
+def _ledger(lane: Lane) -> Ledger:
+    if lane.ledger is None:
+        raise InvariantBroken("a stream without a ledger")
+    return lane.ledger
 
 
 def _rows(chance: np.random.Generator, rows: int, batch: int) -> pa.Table:
@@ -120,7 +164,6 @@ def _write(file: Path, table: pa.Table, kind: str) -> None:
 
 
 def _entries(lane: Lane) -> list[Position]:
-    assert lane.ledger is not None
     positions = [Position()]
     progress = {name: lane.sources[name].progress() for name in lane.moving}
     for _ in range(_BATCHES + 1):
@@ -129,7 +172,7 @@ def _entries(lane: Lane) -> list[Position]:
             source = lane.sources[name]
             portions[name] = source.next_portion(progress[name], source.admission)
             progress[name].add(portions[name])
-        positions.append(lane.ledger.add(Entry(positions[-1], portions)))
+        positions.append(_ledger(lane).add(Entry(positions[-1], portions)))
     return positions
 
 
@@ -140,3 +183,8 @@ def _times() -> tuple[float, float]:
 def _spent(began: tuple[float, float]) -> Mapping[str, float]:
     now = _times()
     return {"seconds": round(now[0] - began[0], 3), "cpu_seconds": round(now[1] - began[1], 3)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_play(Path(sys.argv[1]), *sys.argv[2:])), flush=True)
+    sys.stdin.read()  # Until it is killed.
