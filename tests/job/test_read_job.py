@@ -93,6 +93,7 @@ def test_everything_that_a_job_may_say(folder: Path) -> None:
         feedback = "jit"
         overload = "shed"
         limits = { cpu = 0.5, memory = "1.5 GiB", probes = 1000 }
+        spill_folder = "."
         spark.driver.memory = "2g"
         spark.sql.shuffle.partitions = 8
         [sources.A]
@@ -127,6 +128,7 @@ def test_everything_that_a_job_may_say(folder: Path) -> None:
     assert job.hot == {"A.x": (17, 4)}
     assert (job.feedback, job.overload, job.event_time) == ("jit", "shed", "at")
     assert job.limits == Limits(0.5, 3 << 29, 1000.0)
+    assert job.spill_folder == str(folder)
     assert job.spark == {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "8"}
     a, b = job.sources["A"], job.sources["B"]
     assert a.options == {
@@ -220,6 +222,8 @@ def test_triggers(folder: Path, trigger: str, expected: object) -> None:
          'expected a size such as "512 MB" (B, KB, MB, GB, KiB, MiB, GiB) or a number of bytes'),
         ("checkpoint =", 'limits.memry = "2 GB"\ncheckpoint =', "limits.memry: found an unknown "
          "key, expected one of cpu, disk, memory, probes; did you mean memory?"),
+        ("checkpoint =", 'spill_folder = "gone"\ncheckpoint =', 'spill_folder: found "gone", '
+         "expected a folder on a local disk that exists"),
         ("checkpoint =", "hot.A.x = [1]\ncheckpoint =", "hot.A: found a table, expected columns "
          'with lists of values, such as { "A.x" = [17, 4] }; is the column in quotes: "A.x"?'),
         ("checkpoint =", "spark = 3\ncheckpoint =", "spark: found 3, expected a table of names and "

@@ -102,6 +102,8 @@ class Job:
     feedback: str | None = None
     overload: str | None = None
     limits: Limits | None = None
+    spill_folder: str | None = None
+    """Folder on a local disk for rows beyond the limit on memory; None: Spark's own."""
     idle: int | None = None
     """Milliseconds of event time that a stream may fall behind the others; None: any time."""
     max_ahead: int | Literal["default", "off"] = "default"

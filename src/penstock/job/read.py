@@ -83,6 +83,7 @@ def job_of(
         feedback=top.text("feedback"),
         overload=top.text("overload"),
         limits=_limits(top.table("limits")),
+        spill_folder=_spill_folder(top, folder),
         idle=top.duration("idle"),
         max_ahead=_max_ahead(top),
         max_results=_max_results(top),
@@ -273,6 +274,16 @@ def _hot(value: Any, top: Table) -> dict[str, tuple[str | int | float | bool, ..
             raise top.wrong(f"hot.{column}", values, expected, 'is the column in quotes: "A.x"?')
         found[column] = tuple(values)
     return found
+
+
+def _spill_folder(top: Table, folder: Path) -> str | None:
+    text = top.text("spill_folder", "a folder on a local disk")
+    if text is None:
+        return None
+    path = local_path(_address(text, folder))
+    if path is None or not path.is_dir():
+        raise top.wrong("spill_folder", text, "a folder on a local disk that exists")
+    return str(path)
 
 
 def _limits(table: Table | None) -> Limits | None:

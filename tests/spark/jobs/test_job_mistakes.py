@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.errors import CheckpointError, InputError, PenstockError, QueryError
+from penstock.spark.data_source.job_options import job_options
 from penstock.spark.jobs import job_session
 from penstock.spark.jobs.job_run import JobRun
 from penstock.spark.jobs.prepared_job import engine_options, prepare
@@ -215,11 +217,16 @@ def test_a_wrong_setting_of_spark(
 
 
 def test_limits_and_policies_are_handed_to_the_engine(spark: SparkSession, tmp_path: Path) -> None:
-    top = "feedback = 'jit'\noverload = 'shed'\nlimits = { cpu = 0.5, memory = '1 GB' }"
-    case = JobCase(tmp_path, spark).write(KINDS, top=top)
-    limits = penstock.Limits(cpu=0.5, memory=10**9)
+    top = "feedback = 'jit'\noverload = 'shed'\nlimits = { cpu = 0.5, memory = '1 GB', disk = 0 }"
+    case = JobCase(tmp_path, spark).write(KINDS, top=f"{top}\nspill_folder = '.'")
+    job = case.job()
+    limits = penstock.Limits(cpu=0.5, memory=10**9, disk=0)
     expected = {"feedback": "jit", "overload": "shed", "limits": limits}
-    assert engine_options(case.job()) == expected
+    assert engine_options(job) == {**expected, "spill_folder": job.spill_folder}
+    # In the other lane they are options of a data source: no disk at all is not any disk.
+    options = job_options(job)
+    assert penstock.Limits.from_json(json.loads(options["limits"])) == limits
+    assert options["spillFolder"] == job.spill_folder
 
 
 def test_a_checkpoint_that_cannot_be_written(spark: SparkSession, tmp_path: Path) -> None:

@@ -42,7 +42,10 @@ def job_options(job: Job) -> dict[str, str]:
         if (value := getattr(job, name)) is not None:
             options[name] = value
     if job.limits is not None:
-        options["limits"] = json.dumps({k: v for k, v in asdict(job.limits).items() if v})
+        given = {k: v for k, v in asdict(job.limits).items() if v is not None}
+        options["limits"] = json.dumps(given)
+    if job.spill_folder is not None:
+        options["spillFolder"] = job.spill_folder
     if job.hot:
         options["hot"] = json.dumps({column: list(values) for column, values in job.hot.items()})
     if job.flush:

@@ -56,6 +56,7 @@ _QUERY = (
     "dropped",
     "cores",
     "limits",
+    "spillFolder",
     "hot",
     "flush",
     "snapshotCache",
@@ -73,6 +74,7 @@ _OF_ENGINES = {
     "adapt": "adapt",
     "idle": "idle",
     "watermarkpolicy": "watermark_policy",
+    "spillfolder": "spill_folder",
 }
 
 

@@ -235,4 +235,6 @@ def engine_options(job: Job) -> dict[str, Any]:
         options["overload"] = job.overload
     if job.limits is not None:
         options["limits"] = Limits(**asdict(job.limits))
+    if job.spill_folder is not None:
+        options["spill_folder"] = job.spill_folder
     return options
