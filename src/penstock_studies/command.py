@@ -28,6 +28,7 @@ STUDIES = {
     "first-batch": "penstock_studies.first_batch_study",
     "spill": "penstock_studies.spill_study",
     "limits": "penstock_studies.limits_study",
+    "pace": "penstock_studies.pace_study",
     "burst": "penstock_studies.overload_burst",
     "cluster": "penstock_studies.cluster_study",
     "spark-burst": "penstock_studies.spark_burst",
