@@ -12,7 +12,7 @@ def measure_unit_costs(parameters: Parameters, seed: int) -> list[Row]:
     """Calibrate, and put the paper's costs beside ours."""
     from penstock.machine.calibration import calibrate
 
-    here, paper = calibrate().to_json(), PAPER.to_json()
+    here, paper = calibrate().costs.to_json(), PAPER.to_json()
     return [
         {"operation": symbol, "name": name, "paper": 1e9 * paper[name], "here": 1e9 * here[name]}
         for name, symbol in OPERATIONS.items()

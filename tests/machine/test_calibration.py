@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import random
+import statistics
 from pathlib import Path
 
 import pytest
@@ -11,49 +13,99 @@ import pytest
 from penstock.cli import calibrate as command
 from penstock.errors import OptionError, PenstockError
 from penstock.machine import calibration
+from penstock.machine.calibration_runs import (
+    COLUMNS,
+    COMPARED,
+    FANOUT,
+    PUSHES,
+    SMALL_PUSHES,
+    calibration_runs,
+)
 from penstock.planning.calibrated import calibrated_costs, calibration_file, keep_costs
 from penstock.planning.unit_costs import UnitCosts
 
 
-def test_differences_give_the_costs_back() -> None:
-    """Runs priced with known costs: the same costs come out."""
-    costs = UnitCosts(
-        insert=25, delete=3, join=15, probe=14, compare=2, index=9, arrival=50, result=20,
-        push=1000, step=70,
-    )  # fmt: skip
-    taken_in = costs.arrival + costs.insert + costs.delete
+def _times(costs: UnitCosts, noise: float = 0.0, seed: int = 0) -> dict[str, float]:
+    """A round of runs priced with ``costs``; disturbances only ever make a run longer."""
+    m, glance = FANOUT, 5e-9
+    taken_in = costs.arrival + costs.window
     looking = taken_in + costs.probe
-    m = calibration.FANOUT
-    seconds = {
+    resulting = looking + m * (costs.join + costs.result)
+    counting = looking + m * (costs.join + costs.group)
+    times = {
+        "dropped": costs.arrival,
         "taken in": taken_in,
         "indexed": taken_in + costs.index,
         "looking": looking,
-        "glancing": taken_in + 5,
-        "joining": looking + m * (costs.join + 5),
+        "glancing": taken_in + glance,
+        "reading": looking + costs.text,
+        "joining": looking + m * (costs.join + glance),
         "storing": looking + m * (costs.join + costs.insert + costs.delete),
-        "resulting": looking + m * (costs.join + costs.result),
-        "comparing": taken_in + calibration.COMPARED * costs.compare,
+        "resulting": resulting,
+        "showing": resulting + m * COLUMNS * costs.column,
+        "counting": counting,
+        "summing": counting + m * costs.aggregate,
+        "checking": looking + m * costs.check,
+        "evaluating": looking + m * costs.residual,
+        "comparing": taken_in + COMPARED * costs.compare,
+        "letting go": costs.delete,
+        "two apart": costs.call + 2 * costs.push + 2 * costs.step,
+        "six apart": costs.call + 6 * costs.push + 6 * costs.step,
+        "six together": costs.call + 6 * costs.push + 30 * costs.step,
     }
-    two, six = 2 * costs.push + 2 * costs.step, 6 * costs.push + 30 * costs.step
-    assert seconds.keys() == calibration._runs().keys()
-    found = calibration.costs_from(seconds, costs.delete, two, six)
-    assert found.to_json() == pytest.approx(costs.to_json())
+    chance = random.Random(seed)
+    return {name: each * (1 + noise * chance.random() ** 3) for name, each in times.items()}
 
 
-def test_noise_makes_no_cost_free() -> None:
-    same = dict.fromkeys(calibration._runs(), 1e-9)
-    found = calibration.costs_from(same, 0.0, 1e-9, 1e-9)
-    assert min(found.to_json().values()) >= calibration.LEAST
+COSTS = UnitCosts(
+    insert=25e-9, delete=3e-9, join=15e-9, probe=14e-9, compare=2e-9, index=9e-9, arrival=5e-9,
+    window=22e-9, result=20e-9, text=50e-9, column=6e-9, group=80e-9, aggregate=40e-9,
+    check=8e-9, residual=30e-9, push=10e-6, step=2e-6, call=40e-6,
+)  # fmt: skip
 
 
-def test_calibrate_measures_with_the_clock_that_it_is_given() -> None:
-    """A clock that ticks by one at each look: every push takes one second."""
+def test_differences_give_the_costs_back() -> None:
+    """Runs priced with known costs: the same costs come out, but those that nobody measures."""
+    assert set(calibration_runs()) <= set(_times(COSTS))
+    found = calibration.calibration_from([_times(COSTS)] * 3)
+    assert found.unresolved == calibration.NOT_MEASURED
+    expected = {**COSTS.to_json(), "state": found.speed * COSTS.state}
+    assert found.costs.to_json() == pytest.approx(expected)
+    assert found.spread == pytest.approx(dict.fromkeys(found.spread, 0.0), abs=1e-9)
+
+
+def test_a_disturbed_machine_is_told_by_the_spread() -> None:
+    calm = calibration.calibration_from([_times(COSTS, 0.02, seed) for seed in range(9)])
+    wild = calibration.calibration_from([_times(COSTS, 0.2, seed) for seed in range(9)])
+    assert statistics.median(calm.spread.values()) < statistics.median(wild.spread.values())
+    for name, value in calm.costs.to_json().items():
+        if name in calm.spread:
+            assert value == pytest.approx(getattr(COSTS, name), rel=0.5)
+
+
+def test_what_is_not_resolved_is_a_scaled_default_and_named() -> None:
+    """A machine twice as slow whose probes drown in noise: no clamp, no cost of nothing."""
+    defaults = UnitCosts().to_json()
+    slow = UnitCosts(**{name: 2 * value for name, value in defaults.items()})
+    times = [_times(slow) for _ in range(6)]
+    for number, each in enumerate(times):
+        each["looking"] = each["taken in"] - 1e-9 * (number + 1)
+    found = calibration.calibration_from(times)
+    assert "probe" in found.unresolved
+    assert found.costs.probe == pytest.approx(found.speed * defaults["probe"])
+    assert found.speed == pytest.approx(2, rel=0.2)
+    assert min(found.costs.to_json().values()) > 0
+
+
+def test_calibrate_goes_on_while_costs_are_unresolved() -> None:
+    """A clock that ticks by one at each look: no run differs from another of the same size."""
     ticks = itertools.count()
     found = calibration.calibrate(clock=lambda: float(next(ticks)), rounds=1)
-    # No run of 10,000 tuples per push differs from another; those of the nested loops are of 1,000.
-    assert found.probe == calibration.LEAST
-    assert found.compare == pytest.approx((1e-3 - 1e-4) / calibration.COMPARED)
-    assert found.push == pytest.approx(1 / (calibration.SMALL_PUSHES // 4) / 2, rel=0.01)
+    assert "probe" in found.unresolved
+    assert found.costs.compare == pytest.approx((1e-3 - 1e-4) / COMPARED)
+    # Twice per push, once in each of two that warm up, and at the end.
+    looks = len(calibration_runs()) * (2 * PUSHES + 2 + 2) + 3 * 2 * SMALL_PUSHES
+    assert next(ticks) == calibration.LONGEST * looks
 
 
 def test_costs_are_kept_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,12 +143,15 @@ def test_the_command(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     costs = UnitCosts(insert=5e-9)
-    monkeypatch.setattr(calibration, "calibrate", lambda rounds: costs)
+    measured = calibration.Calibration(costs, {"insert": 0.5}, 1.0)
+    monkeypatch.setattr(calibration, "calibrate", lambda rounds: measured)
     parser = argparse.ArgumentParser(prog="penstock")
     command.add_parser(parser.add_subparsers())
     chosen = parser.parse_args(["calibrate", "--dry-run"])
     assert chosen.run(chosen) == 0
-    assert "insert      5.00 ns" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "insert       5.00 ns  ± 25 %" in printed
+    assert "default, scaled" in printed
     assert calibrated_costs() is None
     chosen = parser.parse_args(["calibrate"])
     assert chosen.run(chosen) == 0

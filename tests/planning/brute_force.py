@@ -118,7 +118,8 @@ def cost(tree: Tree, world: World) -> tuple[float, float]:
             for other in others
         }
         indexes = len(key_lists - {frozenset()})
-        stored = world.costs.insert + world.costs.delete + max(0, indexes - 1) * world.costs.index
+        stored = world.costs.insert + world.costs.delete if len(mine) > 1 else world.costs.window
+        stored += max(0, indexes - 1) * world.costs.index
         cpu += world.rate(mine) * stored + _probes(mine, others, world)
         memory += world.size(mine)
     return cpu, memory

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import random
 
+import pyarrow as pa
 import pytest
 from planning_graphs import join_query, paper_example
 
+import penstock
 from penstock.plan import read
 from penstock.planning.block import Block
 from penstock.planning.cost_model import join_cost
@@ -100,19 +102,19 @@ def test_each_unit_cost_has_its_own_term() -> None:
     w, ab, bc = 5, 0.05, 0.5
     pairs, triples = 20 * 30 * ab * w, 20 * 30 * 40 * ab * bc * w**2
     expected = {
-        "insert": 90 + 2 * pairs,
-        "delete": 90 + 2 * pairs,
+        "insert": 2 * pairs,
+        "delete": 2 * pairs,
         "join": 2 * pairs + 3 * triples,
         "probe": 20 + 30 + 2 * pairs + 40,  # A to B, B to A, AB to C, C to AB
         "compare": 0,
         "index": 0,  # each input is looked up by one list of keys
         "arrival": 90,
+        "window": 90,
         "result": 3 * triples,
-        "push": 0,
-        "step": 0,
     }
-    for name, value in expected.items():
-        costs = UnitCosts.from_json({**dict.fromkeys(expected, 0.0), name: 1.0})
+    names = UnitCosts().to_json()
+    for name, value in {**dict.fromkeys(names, 0), **expected}.items():
+        costs = UnitCosts.from_json({**dict.fromkeys(names, 0.0), name: 1.0})
         problem = paper_example(rates, ab, bc, w, costs)
         assert problem.price(read("((A B) C)")).cpu == pytest.approx(value), name
 
@@ -128,11 +130,49 @@ def test_batches_cost_by_their_steps() -> None:
     """Six steps in an mjoin of three, four in two binary joins; a push of each stream."""
     query = join_query("ABC", [("A", "B"), ("B", "C")])
     statistics = Statistics({"A": 1, "B": 1, "C": 1}, pushes=10)
-    for name, in_mjoin, in_tree in (("step", 60, 40), ("push", 30, 30)):
+    for name, in_mjoin, in_tree in (("step", 60, 40), ("push", 30, 30), ("call", 10, 10)):
         costs = UnitCosts.from_json({**dict.fromkeys(UnitCosts().to_json(), 0.0), name: 1.0})
         problem = Problem(query, statistics, costs)
         assert problem.price(read("(A B C)")).cpu == pytest.approx(in_mjoin)
         assert problem.price(read("((A B) C)")).cpu == pytest.approx(in_tree)
+
+
+def _priced(where: str, name: str, select: str = "A.id", join: str = "hash") -> float:
+    """The CPU of (A B) with one cost of 1: 20 and 30 tuples per second that live 5 s, 100 values of
+    k and of the text t, and a fifth of the pairs that agree on k passes."""
+    types = [("ts", pa.int64()), ("id", pa.int64()), ("k", pa.int64()), ("v", pa.int64())]
+    schema = pa.schema([*types, ("t", pa.string())])
+    query = penstock.parse(
+        f"SELECT {select} FROM A [RANGE 5 SECONDS], B [RANGE 5 SECONDS] WHERE {where}",
+        schemas=dict.fromkeys("AB", schema),
+    )
+    distinct = {(stream, column): 100 for stream in "AB" for column in "kt"}
+    statistics = Statistics({"A": 20, "B": 30}, {("A", "B"): 0.002}, distinct=distinct)
+    costs = UnitCosts.from_json({**dict.fromkeys(UnitCosts().to_json(), 0.0), name: 1.0})
+    return Problem(query, statistics, costs, join=join).price(read("(A B)")).cpu
+
+
+def test_each_kind_of_work_has_its_term() -> None:
+    agree, pass_ = 2 * 20 * 30 * 5 * 0.01, 2 * 20 * 30 * 5 * 0.002
+    plain, looks = "A.k = B.k", 20 * 30 * 5 * 2
+    assert _priced(plain, "check") == _priced(plain, "residual") == _priced(plain, "text") == 0
+    assert _priced(f"{plain} AND A.v < B.v", "check") == pytest.approx(agree)
+    assert _priced(f"{plain} AND (A.v + B.v) % 5 = 0", "residual") == pytest.approx(agree)
+    # Two share the fifth: the expression sees what the comparison has let through.
+    both = f"{plain} AND (A.v + B.v) % 5 = 0 AND A.v < B.v"
+    assert _priced(both, "check") == pytest.approx(agree)
+    assert _priced(both, "residual") == pytest.approx(agree * 0.2**0.5)
+    assert _priced("A.v < B.v", "compare") == pytest.approx(looks)
+    assert _priced("A.v BETWEEN B.v - 1 AND B.v + 1", "compare") == pytest.approx(2 * looks)
+    assert _priced("A.t = B.t", "text") == pytest.approx(20 + 30)
+    wide = "A.id AS a, B.id AS b, A.k AS c, B.k AS d, A.t AS e"
+    assert _priced(plain, "column", wide) == pytest.approx(3 * pass_)
+    grouped = f"{plain} GROUP BY A.v"
+    assert _priced(grouped, "group", "A.v, COUNT(*) AS n") == pytest.approx(pass_)
+    assert _priced(grouped, "aggregate", "A.v, COUNT(*) AS n") == 0
+    summed = "A.v, COUNT(*) AS n, SUM(B.id) AS s, MAX(B.k) AS m"
+    assert _priced(grouped, "aggregate", summed) == pytest.approx(2 * pass_)
+    assert _priced(grouped, "result", summed) == 0
 
 
 def test_set_1_of_table_2_in_numbers() -> None:

@@ -140,7 +140,7 @@ def test_a_predicate_over_three_streams_waits_for_all_of_them() -> None:
 
 
 def test_static_relations_never_probe_and_never_die() -> None:
-    costs = UnitCosts.from_json({**ZERO, "insert": 1.0, "delete": 1.0, "probe": 1.0})
+    costs = UnitCosts.from_json({**ZERO, "window": 2.0, "delete": 1.0, "probe": 1.0})
     text = "SELECT A.x FROM A [RANGE 2 SECONDS], T WHERE A.x = T.x"
     problem = _problem(
         text, Statistics({"A": 5}, {("A", "T"): 0.01}, sizes={"T": 300}), costs=costs
@@ -153,7 +153,7 @@ def test_static_relations_never_probe_and_never_die() -> None:
 def test_except_adds_what_is_subtracted() -> None:
     text = """SELECT A.x FROM A [RANGE 2 SECONDS] EXCEPT
               SELECT B.x FROM B [RANGE 2 SECONDS], C [RANGE 2 SECONDS] WHERE B.x = C.x"""
-    costs = UnitCosts.from_json({**ZERO, "insert": 1.0, "probe": 1.0, "result": 1.0})
+    costs = UnitCosts.from_json({**ZERO, "window": 1.0, "insert": 1.0, "probe": 1.0, "result": 1.0})
     problem = _problem(text, Statistics({"A": 5, "B": 3, "C": 4}, {("B", "C"): 0.5}), costs=costs)
     removers = problem.blocks[1].cardinality
     cost = problem.price(read("A"))

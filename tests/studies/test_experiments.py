@@ -6,14 +6,17 @@ import argparse
 import random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import penstock
 from penstock.cli import experiment as command
+from penstock.plan.stream_set import StreamSet
 from penstock.planning.problem import Problem
 from penstock.planning.unit_costs import PAPER, UnitCosts
 from penstock_studies.command import STUDIES
-from penstock_studies.model_check import check, rank_correlation
+from penstock_studies.model_check import Point, check, kind_table, rank_correlation
+from penstock_studies.model_kinds import KINDS, Kind, random_case
 from penstock_studies.planners import measure, scaled
 from penstock_studies.qualified_sets import SETTINGS, model_rows, plans_of, run_rows
 from penstock_studies.random_graph import random_graph
@@ -100,6 +103,48 @@ def test_one_case_of_the_model_check() -> None:
     point = check(1, 2, UnitCosts())
     assert point.measured_rows == pytest.approx(point.predicted_rows, rel=0.6)
     assert point.measured_cpu > 0
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_cases_of_every_kind_are_what_the_model_is_told(kind: Kind) -> None:
+    """The share of pairs of the first link that match, counted without an engine."""
+    case = random_case(kind, seed=5, number=0)
+    streams = case.query.streams[:2]
+    names = [stream.alias for stream in streams]
+    tables: dict[str, list[pa.Table]] = {name: [] for name in names}
+    for batch in case.batches(2 * case.window):
+        for name in names:
+            tables[name].append(batch[name])
+    a, b = (pa.concat_tables(tables[name]).slice(0, 1500) for name in names)
+    column = f"{names[0]}_{names[1]}".lower()
+    one = np.array(a[column].cast(pa.int64()))[:, None]
+    two = np.array(b[column].cast(pa.int64()))[None, :]
+    mine, other = np.array(a["v"])[:, None], np.array(b["v"])[None, :]
+    matching = {
+        "residuals": (one == two) & ((mine + other) % 20 == 0),
+        "bands": abs(one - two) <= 1,
+        "theta": one * 50 < two,
+    }.get(kind.name, one == two)
+    share = case.statistics.selectivities[StreamSet(names)]
+    expected = share * matching.size
+    assert matching.sum() == pytest.approx(expected, abs=5 * expected**0.5 + 0.1 * expected + 3)
+    assert case.query.is_grouped == (kind.name == "aggregates")
+
+
+def test_the_table_of_kinds() -> None:
+    points = [
+        Point("integers", "(A B)", 1.0, 2.0, 1, 1, 10, 10),
+        Point("integers", "(A B)", 2.0, 1.0, 1, 1, 20, 30),
+        Point("strings", "(A B)", 1.0, 8.0, 1, 1, 10, 10),
+        Point("strings", "(A B)", 2.0, 9.0, 1, 1, 20, 20),
+    ]
+    names, rows = kind_table(points)
+    assert [row[0] for row in rows] == ["integers", "strings", "all"]
+    integers = dict(zip(names[:6], rows[0][:6], strict=True))
+    assert integers["CPU: rank"] == pytest.approx(-1)
+    assert integers["ratio"] == pytest.approx(1)
+    assert integers["off by"] == pytest.approx(2)
+    assert rows[2][5] == pytest.approx(8)
 
 
 def test_rank_correlation() -> None:

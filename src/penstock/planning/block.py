@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.planning.bits import bits_of
-from penstock.planning.cardinality import Cardinality, Floats
+from penstock.planning.cardinality import Cardinality, Floats, exp
 from penstock.planning.storage import Storage
 from penstock.planning.unit_costs import UnitCosts
 
@@ -58,6 +58,19 @@ class Window:
     """Bytes of a tuple in the window, without indexes."""
     lasts: bool
     """Whether its tuples never die."""
+    texts: int = 0
+    """Keys of a tuple that are no integers, and so have to be encoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A predicate that pairs of rows have to pass beside the equalities between them."""
+
+    mask: int
+    log_share: float
+    """log of the share of the pairs with equal keys that pass."""
+    evaluated: bool
+    """Whether it is an expression over whole rows, and no comparison of two columns."""
 
 
 class Block:
@@ -75,10 +88,12 @@ class Block:
         pushes: float = 0.0,
         nested_loops: bool = False,
         cross_products: bool = False,
+        conditions: Sequence[Condition] = (),
     ) -> None:
         """``classes`` are the masks of the streams that each class of equal columns reaches,
         ``links`` those of every other predicate over two or more streams. ``cross_products``:
         whether to consider joins of streams that no predicate links where others can be had.
+        ``conditions`` are the predicates over two or more streams that are not equalities.
         """
         self.windows = tuple(windows)
         self.cardinality = cardinality
@@ -90,6 +105,8 @@ class Block:
         self.cross_products = cross_products
         self.everything = (1 << len(windows)) - 1
         self.classes = tuple(classes)
+        self.conditions = tuple(conditions)
+        self._looks: dict[tuple[int, int], float] = {}
         self.wide_links = tuple(mask for mask in links if mask.bit_count() > 2)
         """Predicates that need three or more streams."""
         self.hashed = [0] * len(windows)
@@ -190,6 +207,48 @@ class Block:
         """Whether every two streams are linked, so that no plan has a cross product."""
         return all(linked | 1 << i == self.everything for i, linked in enumerate(self.linked))
 
+    # -- looks -------------------------------------------------------------------------------
+
+    def look(self, done: int, part: int) -> float:
+        """CPU seconds of one row over ``done`` that looks for its partners in ``part``: an index is
+        probed or every row compared, and what agrees is checked against the other conditions that
+        are decided here. What passes is joined, which is not counted here."""
+        found = self._looks.get((done, part))
+        if found is None:
+            found = self._looks[done, part] = self._look(done, part)
+        return found
+
+    def _look(self, done: int, part: int) -> float:
+        costs, size = self.costs, self.cardinality.size
+        decided = self._decided(done, part)
+        if not self.is_hashed(done, part):
+            # All comparisons are made in one loop, expressions on what passed them.
+            compared = size(part) * costs.compare
+            comparisons = sum(not each.evaluated for each in decided)
+            if len(decided) == comparisons:
+                return compared * max(1, comparisons)
+            passing = min(0.0, sum(each.log_share for each in decided if not each.evaluated))
+            return compared * max(1, comparisons) + size(part) * exp(passing) * costs.residual
+        if not decided:
+            return costs.probe
+        log_size = self.cardinality.log_size
+        left = log_size(done | part) - log_size(done)
+        total = costs.probe
+        for each in sorted(decided, key=lambda one: not one.evaluated):
+            # Expressions come last: what they see has passed the comparisons before.
+            left -= each.log_share
+            total += exp(left) * (costs.residual if each.evaluated else costs.check)
+        return total
+
+    def _decided(self, done: int, part: int) -> list[Condition]:
+        """The conditions that need streams of both sides, and no others."""
+        both = done | part
+        return [
+            each
+            for each in self.conditions
+            if each.mask & both == each.mask and each.mask & done and each.mask & part
+        ]
+
     # -- windows and states ------------------------------------------------------------------
 
     def share_made(self, mask: int) -> float:
@@ -230,13 +289,15 @@ class Block:
 
     def _storing(self, mask: int, indexes: int) -> Cost:
         costs = self.costs
-        each = costs.insert + max(0, indexes - 1) * costs.index
-        if mask & ~self._lasting:
-            each += costs.delete
+        more = max(0, indexes - 1) * costs.index
         if mask & (mask - 1) == 0:
             window = self.windows[mask.bit_length() - 1]
             memory = self.storage.of_window(window.rows, window.width, indexes)
-            return Cost(window.kept * each, memory)
+            each = costs.window - (min(costs.delete, costs.window) if window.lasts else 0.0)
+            return Cost(window.kept * (each + more), memory)
+        each = costs.insert + more
+        if mask & ~self._lasting:
+            each += costs.delete
         made = self.share_made(mask)
         turnover = self.cardinality.turnover(mask)
         briefest = max(float(self.cardinality.turnovers[i]) for i in bits_of(mask))

@@ -20,11 +20,11 @@ import numpy as np
 
 from penstock.errors import OptionError
 from penstock.plan.stream_set import StreamSet
-from penstock.planning.block import Block, Window
+from penstock.planning.block import Block, Condition, Window
 from penstock.planning.cardinality import ABSENT, Cardinality, Floats, log
 from penstock.planning.equal_columns import equal_columns
 from penstock.planning.statistics import Statistics
-from penstock.planning.storage import KEY, LIFESPAN, Storage, width_of
+from penstock.planning.storage import KEY, LIFESPAN, Storage, is_number_of_64_bits, width_of
 from penstock.planning.unit_costs import UnitCosts
 from penstock.query.expression import Column, Comparison, Expression, columns_of, streams_of
 from penstock.query.join_graph import EquiPredicate, JoinGraph, Predicate, Stream
@@ -92,7 +92,31 @@ class BlockReader:
             statistics.pushes,
             nested_loops,
             cross_products,
+            [self.condition(predicate) for predicate in self.others],
         )
+
+    def condition(self, predicate: Predicate) -> Condition:
+        """``predicate`` with the share of the pairs that agree on their keys that pass it."""
+        streams = predicate.streams
+        alike = [each for each in self.others if each.streams == streams]
+        share = log(_guess(predicate))
+        given = self.given(streams) if len(streams) == 2 else None
+        if len(streams) > 2:
+            share = log(self.statistics.selectivities.get(StreamSet(streams), _guess(predicate)))
+        elif given is not None:
+            # All predicates over these streams together; each of the others its part of it.
+            keys = 0.0
+            for members in self.classes:
+                here = [e for e in members if streams_of(e) <= streams]
+                values = [v for v in (self.values_of(e) for e in here) if v is not None]
+                if len(_streams_in(here)) > 1:
+                    keys += log(1 / max(values)) if values else log(self.like(streams))
+            share = min(0.0, log(given) - keys) / len(alike)
+        return Condition(self.mask(streams), share, not _is_comparison_of_two(predicate.expression))
+
+    def like(self, streams: Iterable[str]) -> float:
+        """The share of pairs that agree on a key of which nothing is known."""
+        return 1 / max(1.0, *(self.rows[stream] for stream in streams))
 
     def mask(self, streams: Iterable[str]) -> int:
         return sum(1 << self.number[stream] for stream in streams)
@@ -144,7 +168,8 @@ class BlockReader:
             if given is None:
                 hours = self.statistics.horizon / 3600
                 self.assume(f"the unbounded window of {alias} has collected for {hours:g} hours")
-        return Window(alias, rate, kept, rows, self.width(stream), lasts), size, turnover
+        window = Window(alias, rate, kept, rows, self.width(stream), lasts, self.texts(stream))
+        return window, size, turnover
 
     def row_count(self, stream: Stream, window: Rows) -> float:
         partitions = 1.0
@@ -172,6 +197,13 @@ class BlockReader:
                 share *= _guess(predicate)
                 self.assume(f"{_guess(predicate):.2g} of {stream.alias} pass {predicate}")
         return share
+
+    def texts(self, stream: Stream) -> int:
+        """Key columns of the stream that are no numbers of up to 64 bits."""
+        keys = {e for members in self.classes for e in members if streams_of(e) == {stream.alias}}
+        return sum(
+            isinstance(each, Column) and not is_number_of_64_bits(each.type) for each in keys
+        )
 
     def width(self, stream: Stream) -> float:
         """Bytes of a tuple: what the engine keeps of it."""

@@ -51,11 +51,9 @@ def probe_orders(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
 def _pair(block: Block, left: int, right: int) -> ProbeOrders:
     """A binary join: each input looks into the other."""
     cardinality, costs = block.cardinality, block.costs
-    by_hash = block.is_hashed(left, right)
     cpu = cardinality.rate(left | right) * block.share_made(left | right) * costs.join
     for mine, other in ((left, right), (right, left)):
-        look = costs.probe if by_hash else cardinality.size(other) * costs.compare
-        cpu += cardinality.rate(mine) * block.share_made(mine) * look
+        cpu += cardinality.rate(mine) * block.share_made(mine) * block.look(mine, other)
     return ProbeOrders(cpu, ((1,), (0,)))
 
 
@@ -92,7 +90,11 @@ def _exact(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
             candidates = near or candidates
         for i in candidates:
             after = done | 1 << i
-            cost = here * (costs.probe if hashed[i] & done else scans[i]) + best[after]
+            if block.conditions:
+                look = block.look(union[done], parts[i])
+            else:
+                look = costs.probe if hashed[i] & done else scans[i]
+            cost = here * look + best[after]
             cost += last_join if after == everyone else sizes[after] * costs.join
             if cost < least:
                 least, chosen = cost, i
@@ -106,7 +108,7 @@ def _exact(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
             order.append(then[done])
             done |= 1 << then[done]
         orders.append(tuple(order))
-        spent = best[1 << i] - _saved(block, part, hashed[i], order, scans)
+        spent = best[1 << i] - _saved(block, part, parts[order[0]])
         cpu += block.cardinality.turnover(part) * spent
     return ProbeOrders(cpu, tuple(orders))
 
@@ -134,15 +136,12 @@ def _sizes(block: Block, parts: tuple[int, ...], union: list[int]) -> list[float
     return sizes
 
 
-def _saved(
-    block: Block, part: int, hashed: int, order: Sequence[int], scans: Sequence[float]
-) -> float:
+def _saved(block: Block, part: int, first: int) -> float:
     """The first looks of those new rows that feedback does not let come into being."""
     made = block.share_made(part)
     if made == 1.0:
         return 0.0
-    look = block.costs.probe if hashed >> order[0] & 1 else scans[order[0]]
-    return (1 - made) * block.cardinality.size(part) * look
+    return (1 - made) * block.cardinality.size(part) * block.look(part, first)
 
 
 def _greedy(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
@@ -169,7 +168,7 @@ def _greedy(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
         not block.cross_products
         and bool((hashed == linked).all())
         and block.is_connected(sum(parts))
-        and not block.wide_links
+        and not block.conditions
     )
 
     rows = np.arange(count)
@@ -191,6 +190,8 @@ def _greedy(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
             look: Floats | float = costs.probe
         else:
             prices = np.where(by_hash, costs.probe, scans)
+            if block.conditions:
+                prices = np.array([[block.look(done, part) for part in parts] for done in masks])
             chosen = _least_rank(block, fan, prices, ~visited, by_any)
             look = prices[rows, chosen]
         orders[:, step] = chosen
@@ -201,8 +202,9 @@ def _greedy(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
         by_any |= linked[chosen]
         reached = np.maximum(reached, top.T[chosen])
         made = logs
-        if cardinality.is_adjusted:
+        if cardinality.is_adjusted or block.conditions:
             masks = [mask | parts[c] for mask, c in zip(masks, chosen, strict=True)]
+        if cardinality.is_adjusted:
             made = logs + np.array(
                 [cardinality.adjustment(mask) - _inner(block, parts, mask) for mask in masks]
             )
@@ -213,8 +215,7 @@ def _greedy(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
     turnover = np.array([cardinality.turnover(mask) for mask in parts])
     if block.demand:
         for i, mask in enumerate(parts):
-            near = sum(1 << int(j) for j in np.flatnonzero(hashed[i]))
-            total[i] -= _saved(block, mask, near, orders[i], scans)
+            total[i] -= _saved(block, mask, parts[orders[i][0]])
     return ProbeOrders(float(turnover @ total), tuple(map(tuple, orders.tolist())))
 
 

@@ -26,6 +26,9 @@ from penstock.planning.storage import Storage
 from penstock.planning.unit_costs import UnitCosts
 from penstock.query.join_graph import JoinGraph
 
+FIRST_COLUMNS = 2
+"""Columns of a result whose cost is part of the cost of a result."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -140,9 +143,16 @@ class Problem:
         cpu = memory = 0.0
         for block in self.blocks:
             cpu += costs.arrival * sum(window.arrivals for window in block.windows)
+            cpu += costs.text * sum(window.arrivals * window.texts for window in block.windows)
             cpu += costs.push * self.statistics.pushes * len(block.windows)
+        cpu += costs.call * self.statistics.pushes
         results = main.cardinality.rate(main.everything)
-        cpu += results * costs.result
+        if self.query.is_grouped:
+            valued = sum(each.argument is not None for each in self.query.aggregates)
+            cpu += results * (costs.group + valued * costs.aggregate)
+        else:
+            more = max(0, len(self.query.select) - FIRST_COLUMNS)
+            cpu += results * (costs.result + more * costs.column)
         for block in self.blocks[1:]:
             cardinality, everything = block.cardinality, block.everything
             cpu += cardinality.rate(everything) * (costs.insert + costs.delete)

@@ -61,3 +61,11 @@ def width_of(type_: Any) -> float:
         return max(1.0, float(type_.bit_width) / 8)
     except ValueError:
         return VARIABLE
+
+
+def is_number_of_64_bits(type_: Any) -> bool:
+    """Whether a key of an Arrow type is kept as it is; others are looked up in a dictionary."""
+    try:
+        return int(type_.bit_width) <= 64
+    except ValueError:
+        return False

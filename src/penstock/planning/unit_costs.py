@@ -3,11 +3,14 @@
 The paper charges an insertion, a deletion and a *pair of tuples that join*. With hash indexes a
 probe that finds nothing is then free, and a nested loop would cost as much as a hash probe. So
 there are three more: a look into a hash index (``probe``), a comparison of a nested loop
-(``compare``), and a further index on a row (``index``). Two are the same for every plan of a query,
-but not free, and a limit in shares of a core has to count them: ``arrival`` (a tuple is checked,
-decoded and encoded) and ``result`` (a result is dated and its columns fetched). And tuples come in
-batches: ``push`` and ``step`` are paid once per batch, so with small batches a plan with few steps
-is better. With these seven at zero the model is the paper's, term by term.
+(``compare``), and a further index on a row (``index``). Pairs that agree on their keys may have to
+pass more: a further comparison (``check``) or an expression over whole rows (``residual``). Some
+are the same for every plan of a query, but not free, and a limit in shares of a core has to count
+them: ``arrival`` (a tuple is checked, decoded and encoded), ``window`` (it is kept), ``text`` (a
+key that is no integer), ``result`` (a result is dated and two of its columns fetched), ``column``
+(one more), ``group`` and ``aggregate`` (it goes into its group instead). And tuples come in
+batches: ``call``, ``push`` and ``step`` are paid once per batch, so with small batches a plan with
+few steps is better. With all these at zero the model is the paper's, term by term.
 
 All are CPU seconds. The defaults are measurements of ``penstock calibrate`` on one machine (2 cores
 of a virtual server, batches of 10,000 tuples), rounded; they are there so that a plan can be made
@@ -23,10 +26,6 @@ from typing import Any
 
 from penstock.errors import OptionError
 
-_NO_MORE = dict.fromkeys(
-    ("probe", "compare", "index", "arrival", "result", "push", "step", "state"), 0.0
-)
-
 
 @dataclass(frozen=True, slots=True)
 class UnitCosts:
@@ -40,15 +39,31 @@ class UnitCosts:
     """C_j: two rows that match become one."""
     probe: float = 7e-9
     """A row looks for its partners in a hash index."""
-    compare: float = 3e-9
-    """A nested loop looks at a pair."""
+    compare: float = 0.8e-9
+    """A nested loop makes one comparison of a pair."""
     index: float = 9e-9
     """A row goes into one more index of its state."""
     arrival: float = 11e-9
-    """A tuple is taken in: checked, decoded, its keys encoded."""
+    """A tuple arrives: checked, decoded, its keys encoded."""
+    window: float = 21e-9
+    """A tuple goes into its window, with one index, and leaves it; C_i + C_d in the paper."""
     result: float = 19e-9
-    """A result leaves."""
-    push: float = 40e-6
+    """A result leaves, with two columns."""
+    text: float = 42e-9
+    """A key of an arriving tuple is no integer: a text, a decimal, a timestamp of two parts."""
+    column: float = 4e-9
+    """One more column of a result is fetched."""
+    group: float = 115e-9
+    """A result goes into its group, and is counted there."""
+    aggregate: float = 70e-9
+    """One more aggregate of a result is kept up: SUM, AVG, MIN, MAX."""
+    check: float = 7e-9
+    """A pair whose keys agree is compared on another column."""
+    residual: float = 25e-9
+    """An expression over whole rows is evaluated for a pair whose keys agree."""
+    call: float = 60e-6
+    """A push, however small."""
+    push: float = 10e-6
     """A stream has a batch in a push, however small."""
     step: float = 2e-6
     """A batch, however small, goes through one step of a probe order."""
@@ -78,11 +93,17 @@ class UnitCosts:
     @classmethod
     def of_paper(cls, insert: float, delete: float, join: float) -> UnitCosts:
         """C_i, C_d and C_j alone, as in equations 1 to 7."""
-        return cls(insert, delete, join, **_NO_MORE)
+        return cls(insert, delete, join, **{**_NO_MORE, "window": insert + delete})
 
+
+_NO_MORE = {
+    field.name: 0.0 for field in fields(UnitCosts) if field.name not in ("insert", "delete", "join")
+}
 
 PAPER = UnitCosts.of_paper(insert=2.0e-7, delete=2.0e-7, join=2.2e-6)
 """Table 3 of the paper: a machine with 1.5 GHz, one tuple at a time, in Java."""
 
-PAPER_NESTED_LOOPS = UnitCosts(2.0e-7, 2.0e-7, join=0, **{**_NO_MORE, "compare": 2.2e-6})
+PAPER_NESTED_LOOPS = UnitCosts(
+    2.0e-7, 2.0e-7, join=0, **{**_NO_MORE, "window": 4.0e-7, "compare": 2.2e-6}
+)
 """Table 3 with C_j charged for every pair that a nested loop looks at."""

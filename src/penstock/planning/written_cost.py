@@ -45,10 +45,8 @@ def _probing(block: Block, parts: Sequence[int], orders: Sequence[Sequence[int]]
         done, spent = part, 0.0
         for position, other in enumerate(order):
             target = parts[other]
-            hashed = block.is_hashed(done, target)
-            look = costs.probe if hashed else size(target) * costs.compare
             made = block.share_made(part) if position == 0 else 1.0
-            spent += made * size(done) * look
+            spent += made * size(done) * block.look(done, target)
             done |= target
             spent += size(done) * costs.join
         spent -= size(done) * costs.join * (1 - block.share_made(done))
