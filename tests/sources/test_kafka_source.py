@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +26,9 @@ from penstock.sources.kafka_source import (
     message_schema,
     shared_out,
 )
+from penstock.sources.partitioned import Partitioned
 from penstock.sources.portion import UNLIMITED, Admission
+from penstock.values.partitioner import Partitioner
 
 kafka = pytest.importorskip("confluent_kafka")
 
@@ -230,6 +232,26 @@ class Trimmed(KafkaClient):
 
     def ends_of(self, topic: str, partition: int) -> tuple[int, int]:
         return self.low[topic, partition]
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("consistent", "crc32"), ("murmur2", "murmur2")])
+def test_partitions_are_those_of_a_producer(theirs: str, ours: str, broker: Broker) -> None:
+    """Keys that a client has put into partitions lie where the function says, and others do not."""
+    options = {"bootstrap.servers": broker.address, "log_level": 0, "partitioner": theirs}
+    producer = kafka.Producer(options)
+    for number in range(200):
+        producer.produce(f"by.{ours}", value=json.dumps(row(number)), key=f"x{number}")
+    assert producer.flush(60) == 0
+    source = broker.source(f"by.{ours}")
+    count = len(source.available())
+    said = replace(source, partitioned=Partitioned("x", Partitioner(ours, count)))
+    portion = said.next_portion(said.progress(), UNLIMITED)
+    parts = said.parts(portion)
+    assert len({part.partition for part in parts}) == count > 1
+    assert sum(len(said.read(part.portion, ["x"])) for part in parts) == 200
+    other = replace(source, partitioned=Partitioned("x", Partitioner(ours, count + 1)))
+    with pytest.raises(InputError, match=rf"A: by\.{ours}: a row with x = 'x\d+' is in partition"):
+        other.read(portion, ["x"])
 
 
 def test_lost_data_is_reported(broker: Broker) -> None:
