@@ -5,8 +5,9 @@ written down by name, so one that appears late with an older time is taken all t
 come whole: it is written elsewhere and moved into the folder, or written in a format whose end can
 be told (:class:`~penstock.sources.file_format.End`). The ledger has its size, and a file that has
 another size when it is read again is refused: the window that it was part of cannot be had any
-more. (A file that nobody could read so far may be mended.) So is a file of lines that has grown
-before it was first read: what was taken of it is known, and what was added would be lost.
+more. (A file that nobody could read so far may be mended; its size is noted when it was read.) So
+is a file of lines that has grown before it was first read: what was taken of it is known, and what
+was added would be lost.
 
 Names of files that are gone from the folder for long are forgotten when the names are written down
 anew, so what is kept does not grow without end.
@@ -93,6 +94,9 @@ class FileSource:
     skip_corrupt: bool = False
     """Whether files that cannot be read are left out (``ignoreCorruptFiles``)."""
     partitioned: Partitioned | None = None
+    mended: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Bytes of files that had others when they were taken than when this process first read them,
+    by name."""
 
     @property
     def format(self) -> FileFormat:
@@ -255,7 +259,8 @@ class FileSource:
         except OSError as problem:
             raise InputError(f"{self.name}: {path} cannot be opened: {problem}") from None
         with opened:
-            self._refuse_changed(path, opened.size(), file.size, again)
+            size = opened.size()
+            self._refuse_changed(path, size, file.size, again)
             try:
                 inside = self._inside(file, columns)
                 rows = self._needed(file, needed)
@@ -272,6 +277,8 @@ class FileSource:
                     f"{self.name}: {path} cannot be read as {self.format_name}: "
                     f"{_first_line(problem)}; remove it, or set ignoreCorruptFiles to skip it"
                 ) from None
+            if size != file.size:
+                self.mended[file.name] = size
             where = f"{self.name}: {path}"
             refuse_unreadable(table, self.options, where)
             if "=" in file.name:

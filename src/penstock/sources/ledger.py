@@ -28,7 +28,7 @@ import hashlib
 import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -89,6 +89,18 @@ class Entry:
             content["settles"] = True
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
+    def as_read(self, note: Note | None) -> Entry:
+        """The entry with the sizes of files that ``note`` has of their first reading."""
+        if note is None or not note.sizes:
+            return self
+        portions = {
+            source: [[name, note.sizes[source].get(name, size), at] for name, size, at in portion]
+            if source in note.sizes
+            else portion
+            for source, portion in self.portions.items()
+        }
+        return replace(self, portions=portions)
+
     @property
     def position(self) -> Position:
         digest = hashlib.sha256(self.to_bytes()).hexdigest()[:_DIGEST]
@@ -114,6 +126,9 @@ class Note:
     """Rows of each source in this entry."""
     clocks: Mapping[str, str] = field(default_factory=dict)
     """The column that event times were taken from, by source."""
+    sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Bytes of files that were mended between the entry and their first reading, by source and
+    name."""
     settled: int | None = None
     """The newest event time of all at the last entry that settles, if there was one: what is as old
     or older is late from there on."""
@@ -122,7 +137,7 @@ class Note:
         content = {
             name: dict(value) if isinstance(value, Mapping) else value
             for name in self.__slots__
-            if (value := getattr(self, name)) is not None
+            if (value := getattr(self, name)) is not None and (name != "sizes" or value)
         }
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
@@ -132,13 +147,16 @@ class Note:
         newest: dict[str, int] = {}
         own: dict[str, int] = {}
         rows: dict[str, int] = {}
+        sizes: dict[str, dict[str, int]] = {}
         for part in parts:
+            for name, files in part.sizes.items():
+                sizes.setdefault(name, {}).update(files)
             for times, others in ((newest, part.newest), (own, part.own)):
                 for name, at in others.items():
                     times[name] = max(at, times.get(name, at))
             for name, count in part.rows.items():
                 rows[name] = rows.get(name, 0) + count
-        return cls(newest, own, rows, parts[0].clocks, parts[0].settled)
+        return cls(newest, own, rows, parts[0].clocks, sizes, parts[0].settled)
 
     @classmethod
     def of_bytes(cls, content: bytes) -> Note:

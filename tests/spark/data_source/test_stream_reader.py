@@ -258,6 +258,39 @@ def test_a_file_that_is_gone_or_has_changed(tmp_path: Path) -> None:
     assert driver.run() == []
 
 
+@pytest.mark.parametrize("cells", ["1", "2"])
+def test_a_file_that_is_mended_stays_readable(cells: str, tmp_path: Path) -> None:
+    """It was corrupt when it was taken; its window is read again with the size that it has then."""
+    chance = random.Random(8)
+    driver = Driver(tmp_path, cells=cells)
+    oracle = Oracle(driver.reader._lane.query, 1_000)
+    first = {name: rows(chance, 1, 20) for name in "AB"}
+    for name, table in first.items():
+        put(tmp_path, name, "0.parquet", table, 0)
+    bad = tmp_path / "A" / "0.parquet"
+    bad.write_bytes(bad.read_bytes()[:99])
+    os.utime(bad, (1_700_000_000,) * 2)
+    assert driver.plan()
+    with pytest.raises(InputError, match=r"0\.parquet cannot be read as parquet"):
+        driver.run()
+    put(tmp_path, "A", "0.parquet", first["A"], 0)
+    driver.start()
+    expected = oracle.push(first)
+    assert difference(driver.run(commit=False), expected) is None
+    assert difference(driver.run(), expected) is None
+    for number in (1, 2):
+        second = {name: rows(chance, 1.5, 20) for name in "AB"}
+        for name, table in second.items():
+            put(tmp_path, name, f"{number}.parquet", table, number)
+        driver.start()  # The window is read again.
+        assert driver.plan()
+        assert difference(driver.run(), oracle.push(second)) is None
+    put(tmp_path, "A", "0.parquet", first["A"].slice(1), 0)
+    driver.start()
+    with pytest.raises(InputError, match="when it was taken"):
+        driver.run()
+
+
 def test_rows_too_far_ahead_are_the_same_whenever_a_batch_is_done(tmp_path: Path) -> None:
     """What is too far ahead is decided by the time at which the batch was planned."""
     driver = Driver(tmp_path, maxAhead="10 SECONDS", **{"B.maxAhead": "off"})

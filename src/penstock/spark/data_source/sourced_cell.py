@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -109,7 +109,9 @@ class SourcedCell:
         engine.drain_dropped()
         refused = self._obey(live)
         self._advance(live, before)
-        again = self._is_noted(end)
+        noted = self._noted(end) or self._own_part(end)
+        again, sizes = noted is not None, {} if noted is None else noted.sizes
+        entry = entry.as_read(noted)
         opened = time.perf_counter()
         reading = self._reader.read(entry, before, again=again)
         ready = time.perf_counter()
@@ -117,10 +119,11 @@ class SourcedCell:
         live.read_rows += sum(map(len, reading.rows.values()))
         results = self._push(live, reading, seconds=self._seconds(began))
         pushed = time.perf_counter()
+        note = replace(reading.note, sizes={**sizes, **reading.note.sizes})
         if self._lane.relayed:
-            self._ledger.add_part_of_note(end, self._owner(self._number), reading.note)
+            self._ledger.add_part_of_note(end, self._owner(self._number), note)
         elif self._number == 0:
-            self._ledger.add_note(end, reading.note)
+            self._ledger.add_note(end, note)
         after = engine.metrics()
         live.position, live.size = end, int(after["state"]["bytes"])
         is_new = origin in ("new", "restored")
@@ -219,12 +222,12 @@ class SourcedCell:
         self._ledger.add_note(position, found)
         return found
 
-    def _is_noted(self, position: Position) -> bool:
-        """Whether this cell has read the rows of an entry before."""
-        if self._ledger.note(position) is not None:
-            return True
-        mine = [self._owner(self._number)]
-        return self._lane.relayed and self._ledger.parts_of_note(position, mine) is not None
+    def _own_part(self, position: Position) -> Note | None:
+        """What this cell has noted of an entry, if cells relay their clocks."""
+        if not self._lane.relayed:
+            return None
+        parts = self._ledger.parts_of_note(position, [self._owner(self._number)])
+        return None if parts is None else parts[0]
 
     def _owner(self, number: int) -> str:
         """The name of a cell among those that a note is put together of."""
@@ -271,7 +274,7 @@ class SourcedCell:
         before = self.note(live.position)
         for at, entry in reversed(missed):
             self._advance(live, before)
-            reading = self._reader.read(entry, before, again=True)
+            reading = self._reader.read(entry.as_read(self._noted(at)), before, again=True)
             self._push(live, reading, again=True)
             live.position = at
             before = self.note(at) if self._lane.relayed else reading.note
@@ -312,7 +315,8 @@ class SourcedCell:
         else:
             live = self._new(self.note(needed[-1].entry.parent if needed else position))
             for each in reversed(needed):
-                again = self._reader.read(each.entry, each.note, each.alive, again=True)
+                entry = each.entry.as_read(each.note)
+                again = self._reader.read(entry, each.note, each.alive, again=True)
                 self._push(live, Reading(again.rows, each.note), again=True)
             live.position = position
         return live
