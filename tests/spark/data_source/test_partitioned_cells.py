@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from test_stream_reader import COLUMNS, SCHEMA, Driver, put
 
 import penstock
+import penstock.spark
 from penstock.errors import InputError, OptionError, PenstockWarning
 from penstock.sources.file_source import FileSource
 from penstock.sources.kafka_client import Ends, KafkaClient, Records
@@ -309,3 +310,32 @@ def test_buckets_are_those_of_spark(spark: SparkSession) -> None:
         assert Partitioner("spark", 13).numbers(pa.array([*each, None], kinds[name])).tolist() == (
             wanted
         )
+
+
+def test_files_that_spark_has_bucketed(spark: SparkSession, tmp_path: Path) -> None:
+    """Written by Spark, read by three cells of the data source: the answer of Spark's own join."""
+    penstock.spark.register(spark)
+    reader = (
+        spark.read.format("penstock")
+        .option("cells", "3")
+        .option(
+            "query",
+            "SELECT A.id AS a, B.id AS b FROM A [RANGE 1 HOUR], B [RANGE 1 HOUR] WHERE A.x = B.x",
+        )
+    )
+    for name, count in (("A", 40), ("B", 30)):
+        folder, table = str(tmp_path / name), f"bucketed_{name.lower()}"
+        rows = spark.range(count).selectExpr(
+            "id", "timestamp_seconds(1700000000 + id) AS ts", f"id * {len(table)} % 7 AS x"
+        )
+        rows.write.bucketBy(4, "x").option("path", folder).saveAsTable(table)
+        given = {"path": folder, "partitionedBy": "x", "buckets": "4", "schema": COLUMNS}
+        reader = reader.options(**{f"{name}.{key}": value for key, value in given.items()})
+    try:
+        joined = "SELECT a.id, b.id FROM bucketed_a a JOIN bucketed_b b ON a.x = b.x"
+        expected = sorted(map(tuple, spark.sql(joined).collect()))
+        assert len(expected) > 100
+        assert sorted(map(tuple, reader.load().collect())) == expected
+    finally:
+        spark.sql("DROP TABLE bucketed_a")
+        spark.sql("DROP TABLE bucketed_b")
