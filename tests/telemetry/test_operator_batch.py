@@ -76,7 +76,7 @@ def test_completion_after_a_change_of_plan_goes_up_to_one() -> None:
     engine = penstock.Engine(query, plan="((a b) C)", feedback="off")
     rows = pa.table({"id": range(100), "x": range(100), "ts": [0] * 100})
     engine.push({"A": rows, "C": rows})
-    engine.migrate("((b C) a)")
+    engine.migrate("((b C) a)", strategy="jisc")
     found = []
     for step in range(3):
         some = rows.slice(30 * step, 30).set_column(2, "ts", pa.array([10 + step] * 30))

@@ -83,6 +83,8 @@ class Engine:
     of a row may be ahead of its arrival, for all sources or by source; others are set aside.
     ``max_results`` is how many results a push may make, before they are grouped: one that would
     make more is refused with :class:`penstock.TooManyResults`, and nothing has changed.
+    ``max_halt`` is how long a change of plan may hold up a push: milliseconds, a timedelta, or a
+    text such as ``"10 MILLISECONDS"``; by default as long as two pushes have taken lately.
 
     ``overload`` is what happens with too little CPU: ``"exact"`` (nothing is skipped), ``"shed"``
     (probes beyond the budget are dropped), ``"defer"`` (they are made up for later), or an
@@ -123,6 +125,7 @@ class Engine:
         max_ahead: Any = None,
         max_results: int | None = None,
         spill_folder: str | os.PathLike[str] | None = None,
+        max_halt: Any = None,
     ) -> None:
         if not isinstance(query, JoinGraph):
             raise OptionError(f"query must come from penstock.parse, not {type(query).__name__}")
@@ -140,6 +143,7 @@ class Engine:
             watermark_policy,
             max_ahead,
             max_results,
+            max_halt,
         )
         control = Controller(
             self.options.adapt != "off",
@@ -346,12 +350,13 @@ class Engine:
         return table
 
     @uninterrupted
-    def migrate(self, plan: str | Plan, strategy: str = "jisc") -> None:
+    def migrate(self, plan: str | Plan, strategy: str = "auto") -> None:
         """Go on with another plan from the next push on, or (if it needs indexes over long windows
         that nobody has needed so far) as soon as these have been filled, a little with every push.
 
         ``"jisc"`` completes what the new plan lacks when somebody asks for it, ``"moving-state"``
         does so at once, ``"parallel-track"`` runs both plans until the tuples of now have died.
+        ``"auto"`` does so at once if that takes no longer than ``max_halt``, else by JISC.
         The plan is kept until :meth:`unpin`.
         """
         self._set_plan("set", plan, strategy)
@@ -366,7 +371,7 @@ class Engine:
         """Go back to the plan before the last change, and keep it until :meth:`unpin`."""
         self._set_plan("undo", self._changes.control.to_undo())
 
-    def _set_plan(self, action: Action, plan: str | Plan | None, strategy: str = "jisc") -> None:
+    def _set_plan(self, action: Action, plan: str | Plan | None, strategy: str = "auto") -> None:
         """Go over to ``plan``, if one is given, and keep it, because somebody says so."""
         self._check_usable()
         before = self.plan
@@ -381,7 +386,7 @@ class Engine:
         self._changes.control.pinned = False
         self._changes.control.note(self._changes, "unpin", self.plan)
 
-    def change_plan(self, plan: str | Plan, strategy: str = "jisc") -> None:
+    def change_plan(self, plan: str | Plan, strategy: str = "auto") -> None:
         """What :meth:`migrate` does, for hosts that keep the books: nothing is pinned or noted."""
         self._changes.change_plan(plan, strategy)
 

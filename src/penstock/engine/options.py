@@ -46,6 +46,8 @@ class Options:
     """Milliseconds that a row may be ahead of its arrival, for all sources or by source."""
     max_results: int | None = None
     """Results that a push may make; a push that would make more is refused."""
+    max_halt: int | None = None
+    """Milliseconds that a change of plan may hold up a push; None for two pushes as they are."""
 
     @classmethod
     def of(
@@ -61,6 +63,7 @@ class Options:
         watermark_policy: Any = "min",
         max_ahead: Any = None,
         max_results: Any = None,
+        max_halt: Any = None,
     ) -> Options:
         """Check every value, and say what exists."""
         _one_of("join", join, get_args(Algorithm))
@@ -88,6 +91,7 @@ class Options:
             if isinstance(max_ahead, Mapping)
             else milliseconds("max_ahead", max_ahead),
             max_results,
+            milliseconds("max_halt", max_halt),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -104,6 +108,7 @@ class Options:
             "watermark_policy": self.watermark_policy,
             "max_ahead": self.max_ahead,
             "max_results": self.max_results,
+            "max_halt": self.max_halt,
         }
 
 

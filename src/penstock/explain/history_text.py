@@ -22,10 +22,11 @@ def history_text(metrics: Mapping[str, Any]) -> str:
     for change in changes[-SHOWN:]:
         numbers = change["numbers"]
         cpu = ""
-        if numbers:
+        if "rival_cpu" in numbers:
             cpu = f", CPU {share_text(numbers['cpu'])} → {share_text(numbers['rival_cpu'])}"
+        how = f", by {change['strategy']}" if change.get("strategy") else ""
         why = _WHO.get(change["action"], change["reason"])
         lines.append(
-            f"  at {change['at']:.1f} s  {change['before']} → {change['plan']}  {why}{cpu}"
+            f"  at {change['at']:.1f} s  {change['before']} → {change['plan']}  {why}{cpu}{how}"
         )
     return "\n".join(lines)

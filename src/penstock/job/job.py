@@ -110,6 +110,8 @@ class Job:
     """Milliseconds that the event time of a row may be ahead of its arrival."""
     max_results: int | None = None
     """Results that a cell may make of a micro-batch; None: any number."""
+    max_halt: int | None = None
+    """Milliseconds that a change of plan may hold up a cell; None: two of its pushes."""
     late: Sink | None = None
     """The sink of late rows, if there is one."""
     rejected: Sink | None = None

@@ -87,6 +87,7 @@ def job_of(
         idle=top.duration("idle"),
         max_ahead=_max_ahead(top),
         max_results=_max_results(top),
+        max_halt=top.duration("max_halt"),
         late=_side_sink(top, "late", folder),
         rejected=_side_sink(top, "rejected", folder),
         alerts=_alerts(top.table("alerts")),

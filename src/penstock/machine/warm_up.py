@@ -42,7 +42,7 @@ def warm_up(progress: Callable[[int, int], None] | None = None) -> int:
         static = {"T": _static()} if "T" in sources else {}
         for turn, push in enumerate(_pushes(many)):
             if turn == _CHANGE and other_plan is not None:
-                engine.migrate(other_plan)
+                engine.migrate(other_plan, strategy="jisc")
             batches = {name: batch for name, batch in push.items() if name in sources}
             with contextlib.suppress(InputError):  # Taking back a failed push needs kernels too.
                 engine.push(batches | static)

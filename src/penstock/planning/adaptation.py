@@ -185,11 +185,13 @@ def look(
     at: float,
     usual: Problem | None = None,
     measured: Measured = UNMEASURED,
+    price_ratio: float = 1.0,
 ) -> tuple[Decision, Memory]:
     """Keep ``plan`` or migrate, at ``at`` seconds of event time; and what to remember.
 
     ``usual`` is the same with statistics over several windows, if there have been as many.
-    ``measured`` is what ``plan`` has cost since the last look.
+    ``measured`` is what ``plan`` has cost since the last look, ``price_ratio`` what changes have
+    cost over their prices.
     """
     elapsed = 0.0 if memory.at is None else max(0.0, at - memory.at)
     modelled = written_cost(problem, plan)
@@ -238,7 +240,7 @@ def look(
     horizon = memory.trust * longest_window(problem)
     if gains[outline] < WORTHWHILE * here.cpu or _is_passing(usual, plan, rival, lessons):
         horizon = 0.0
-    cost = migration_cost(problem, plan, rival)
+    cost = price_ratio * migration_cost(problem, plan, rival)
     decision = Decision(
         "keep",
         "",

@@ -207,6 +207,10 @@ class PlanDecision:
     """The limits that even ``plan`` exceeds: some of ``cpu`` and ``memory``."""
     numbers: Mapping[str, float] = field(default_factory=dict)
     """What the decision rests on."""
+    strategy: str = ""
+    """How a change is carried out: ``jisc``, ``moving-state``, ``parallel-track``, ``reroute``."""
+    strategy_reason: str = ""
+    """Why it is carried out like this."""
 
 
 @dataclass(frozen=True, slots=True)

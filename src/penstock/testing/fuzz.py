@@ -52,7 +52,7 @@ LARGE_ROWS = 6_000
 _SHORT_EVERY = 6
 """One case of so many has a budget that is short."""
 _RANGE = re.compile(r"(\[RANGE (?!UNBOUNDED)[^]]*\])")
-_STRATEGIES = ("jisc", "moving-state", "parallel-track")
+_STRATEGIES = ("jisc", "moving-state", "parallel-track", "auto")
 
 
 class Sabotage(Exception):  # noqa: N818 - what happened

@@ -105,7 +105,7 @@ def attack_by_signals(number: int) -> dict[str, int]:
     def between(running: Any, push: int) -> Any:
         if chance.random() < 0.3 and len(case.graph().blocks) == 1:
             plan = random_plan(chance, [each.alias for each in case.graph().blocks[0].streams])
-            running.call(lambda: running.engine.migrate(plan))
+            running.call(lambda: running.engine.migrate(plan, strategy="jisc"))
         if chance.random() < 0.1:
             blob = running.call(running.engine.checkpoint)
             running.engine = Engine.restore(case.graph(), blob)

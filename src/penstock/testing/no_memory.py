@@ -261,7 +261,7 @@ def _run(case: Case, number: int, memory: Memory | None) -> int:
     def between(running: Any, push: int) -> Any:
         if choices.random() < 0.3 and len(case.graph().blocks) == 1:
             plan = random_plan(choices, [each.alias for each in case.graph().blocks[0].streams])
-            running.engine.migrate(plan)
+            running.engine.migrate(plan, strategy="jisc")
         if choices.random() < 0.15:
             running.engine = Engine.restore(case.graph(), running.engine.checkpoint())
         return running

@@ -137,7 +137,7 @@ class TestWatchful:
 
     def test_a_change_by_hand_pins(self) -> None:
         engine = engine_after(C_FIRST)
-        engine.migrate("((A B) C)")
+        engine.migrate("((A B) C)", strategy="jisc")
         for batch in batches(C_FIRST, seconds=4):
             engine.push(batch)
         assert str(engine.plan) == "((A B) C)"

@@ -166,13 +166,13 @@ def test_a_restart_goes_on_with_the_eddy(kind: str) -> None:
 def test_into_an_eddy_and_out_of_it(kind: str) -> None:
     run = Run("((A B) C)")
     run.push(30, x=4, y=40)
-    run.engine.migrate(kind)
+    run.engine.migrate(kind, strategy="jisc")
     run.push(30, x=4, y=40)
     run.engine.migrate("((B C) A)", strategy="parallel-track")
     run.push(30, x=4, y=40)
-    run.engine.migrate(kind)
+    run.engine.migrate(kind, strategy="jisc")
     run.push(30, x=4, y=40)
-    run.engine.migrate("(A B C)")
+    run.engine.migrate("(A B C)", strategy="jisc")
     assert run.engine.routing is None
     assert str(run.engine.plan) == "(A B C)"
     run.push(30, x=4, y=40)

@@ -49,7 +49,7 @@ def test_random_changes_of_plan_against_the_oracle(name: str) -> None:
         clock = 0
         for _ in range(10):
             while chance.random() < 0.5:
-                engine.migrate(random_plan(chance, list("ABC")))
+                engine.migrate(random_plan(chance, list("ABC")), strategy="jisc")
             rows = chance.randrange(1, 8)
             times = np.arange(clock, clock + rows)
             clock += rows
@@ -79,7 +79,7 @@ def test_only_what_is_asked_for_is_made(where: str, partners: range, execution: 
     rows = pa.table([times, times, times, times], schema=SCHEMA)
     engine.push({"B": rows, "C": rows})
     engine.push({"A": pa.table([[0], [1_000], [-9_999], [0]], schema=SCHEMA)})
-    engine.migrate("(A (B C))")
+    engine.migrate("(A (B C))", strategy="jisc")
     (missing,) = engine.trees[0].missing
     table = engine.push({"A": pa.table([[1], [1_001], [995], [0]], schema=SCHEMA)})
     assert sorted(table["b"].to_pylist()) == list(partners)
@@ -93,7 +93,7 @@ def test_a_band_asks_for_what_is_near_to_some_row_and_not_for_all_in_between() -
     rows = pa.table([times, times, times, times], schema=SCHEMA)
     engine.push({"B": rows, "C": rows})
     engine.push({"A": pa.table([[0], [1_000], [-9_999], [0]], schema=SCHEMA)})
-    engine.migrate("(A (B C))")
+    engine.migrate("(A (B C))", strategy="jisc")
     (missing,) = engine.trees[0].missing
     far = pa.table([[1, 2], [1_001, 1_001], [10, 990], [0, 0]], schema=SCHEMA)
     assert sorted(engine.push({"A": far})["b"].to_pylist()) == [9, 10, 11, 989, 990, 991]

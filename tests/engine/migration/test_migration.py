@@ -63,7 +63,7 @@ def test_complete_states_are_carried_over_and_others_dropped() -> None:
     run = Run("(((A B) C) D)", feedback="off")
     for stream in "ABC":
         run.push(stream, 1, 2)
-    run.engine.migrate("(((A B) D) C)")
+    run.engine.migrate("(((A B) D) C)", strategy="jisc")
     assert str(run.engine.plan) == "(((A B) D) C)"
     assert run.states() == {"{A, B}": 2, "{A, B, D}": 0}
     assert run.incomplete == set()  # There is no old D: nothing can be missing.
@@ -74,7 +74,7 @@ def test_what_is_missing_is_completed_for_the_keys_that_are_asked_for() -> None:
     run = Run("(((A B) D) C)", feedback="off")
     for stream in "ABC":
         run.push(stream, *range(10))
-    run.engine.migrate("(((B C) A) D)")
+    run.engine.migrate("(((B C) A) D)", strategy="jisc")
     assert run.incomplete == {"{B, C}", "{A, B, C}"}
     assert run.states() == {"{B, C}": 0, "{A, B, C}": 0}
     assert run.push("D", 3) == 1
@@ -89,7 +89,7 @@ def test_a_state_is_completed_from_the_incomplete_state_below_it() -> None:
     run = Run("(((A B) D) C)", feedback="off")
     for stream in "ABCD":
         run.push(stream, *range(10))
-    run.engine.migrate("(((B C) A) D)")
+    run.engine.migrate("(((B C) A) D)", strategy="jisc")
     lower, upper = run.engine.trees[0].missing
     run.push("D", 3)
     assert run.states() == {"{B, C}": 1, "{A, B, C}": 1}
@@ -104,7 +104,7 @@ def test_a_value_with_no_partner_goes_no_further_down() -> None:
     for stream in "BC":
         run.push(stream, *range(10))
     run.push("A", 7)
-    run.engine.migrate("(((B C) A) D)")
+    run.engine.migrate("(((B C) A) D)", strategy="jisc")
     assert run.push("D", *range(10)) == 1
     assert run.states() == {"{B, C}": 1, "{A, B, C}": 1}
 
@@ -120,7 +120,7 @@ def test_the_work_grows_with_the_number_of_incomplete_states() -> None:
     engine = penstock.Engine(graph, plan=left_deep(streams), feedback="off")
     keys = list(range(5))
     engine.push({s: pa.table([keys, keys, keys], schema=SCHEMAS["A"]) for s in streams})
-    engine.migrate(left_deep(streams[::-1]))
+    engine.migrate(left_deep(streams[::-1]), strategy="jisc")
     missing = list(engine.trees[0].missing)
     assert len(missing) == 6
     for number, stream in enumerate(streams):  # From the top of the new plan down.
@@ -141,7 +141,7 @@ def test_each_row_is_completed_at_most_once() -> None:
     run = Run("((A B) C)", "ABC", feedback="off")
     run.push("A", 1, 1, 2)
     run.push("C", 1, 2)
-    run.engine.migrate("((A C) B)")
+    run.engine.migrate("((A C) B)", strategy="jisc")
     (missing,) = run.engine.trees[0].missing
     for _ in range(3):
         run.push("B", 1)
@@ -155,7 +155,7 @@ def test_a_state_is_complete_when_the_old_rows_of_a_stream_have_died() -> None:
     run = Run("((A B) C)", "ABC", feedback="off")
     run.push("A", *range(5))
     run.push("C", *range(5))
-    run.engine.migrate("((A C) B)")
+    run.engine.migrate("((A C) B)", strategy="jisc")
     assert run.incomplete == {"{A, C}"}
     run.clock = 100_000
     for stream in "ABCA":
@@ -175,7 +175,7 @@ def test_a_window_may_be_packed_while_something_is_missing() -> None:
     rows = {s: pa.table([[0, 1], [0, 1], [1, 2]], schema=SCHEMAS[s]) for s in "BCD"}
     a = pa.table([[0, 1], [0, 1], [1, 2], [1, 2]], schema=graph.streams[0].schema)
     engine.push({"A": a, **rows})
-    engine.migrate("(((A B) D) C)")
+    engine.migrate("(((A B) D) C)", strategy="jisc")
     assert engine.trees[0].missing
     for number in range(2, 1000, 10):  # All in one partition, and of no value that matters.
         ids = list(range(number, number + 10))
@@ -190,11 +190,11 @@ def test_overlapped_transitions() -> None:
     run = Run("(((A B) C) D)", feedback="off")
     for stream in STREAMS:
         run.push(stream, *range(6))
-    run.engine.migrate("(((B C) D) A)")
+    run.engine.migrate("(((B C) D) A)", strategy="jisc")
     run.push("A", 1)
-    run.engine.migrate("(((C D) B) A)")
+    run.engine.migrate("(((C D) B) A)", strategy="jisc")
     run.push("B", 1, 2)
-    run.engine.migrate("(((B C) D) A)")
+    run.engine.migrate("(((B C) D) A)", strategy="jisc")
     for stream in STREAMS:
         run.push(stream, 1, 2, 3)
 
@@ -204,10 +204,10 @@ def test_an_incomplete_state_is_carried_over_with_what_it_has() -> None:
     run = Run("(((A B) C) D)", feedback="off")
     for stream in STREAMS:
         run.push(stream, *range(10))
-    run.engine.migrate("(((B C) D) A)")
+    run.engine.migrate("(((B C) D) A)", strategy="jisc")
     run.push("A", 1, 2, 3)
     assert run.states() == {"{B, C}": 3, "{B, C, D}": 3}
-    run.engine.migrate("(((C D) B) A)")
+    run.engine.migrate("(((C D) B) A)", strategy="jisc")
     (tree,) = run.engine.trees
     assert run.states() == {"{C, D}": 0, "{B, C, D}": 3}
     assert [str(each.streams) for each in tree.completion.remnants] == ["{B, C}"]
@@ -215,7 +215,7 @@ def test_an_incomplete_state_is_carried_over_with_what_it_has() -> None:
     assert run.states()["{B, C, D}"] == 4
     for stream in STREAMS:
         run.push(stream, 2, 5)
-    run.engine.migrate("((D (B C)) A)")  # {B, C} is a state of the plan again.
+    run.engine.migrate("((D (B C)) A)", strategy="jisc")  # {B, C} is a state of the plan again.
     run.push("B", 1, 6)
     run.push("A", *range(10))
     assert "{B, C, D}" not in run.incomplete
@@ -228,8 +228,8 @@ def test_what_a_carried_state_is_made_of_goes_with_what_it_lacks() -> None:
     run = Run("(((A B) C) D)", feedback="off")
     for stream in STREAMS:
         run.push(stream, *range(6))
-    run.engine.migrate("(((B C) D) A)")
-    run.engine.migrate("(((C D) B) A)")
+    run.engine.migrate("(((B C) D) A)", strategy="jisc")
+    run.engine.migrate("(((C D) B) A)", strategy="jisc")
     (tree,) = run.engine.trees
     assert len(tree.completion.remnants) == 1
     assert len(tree.kept) == 3
@@ -249,7 +249,7 @@ def test_many_changes_in_a_row(seed: int, execution: str) -> None:
     for stream in STREAMS:
         run.push(stream, *chance.integers(0, 8, 20).tolist())
     for _ in range(30):
-        run.engine.migrate(PLANS[chance.integers(len(PLANS))])
+        run.engine.migrate(PLANS[chance.integers(len(PLANS))], strategy="jisc")
         for stream in chance.permutation(list(STREAMS))[: chance.integers(1, 4)]:
             run.push(stream, *chance.integers(0, 8, chance.integers(1, 3)).tolist())
         if chance.random() < 0.1:
@@ -265,12 +265,12 @@ def test_a_complete_state_above_an_incomplete_one_is_carried_over_again() -> Non
     run = Run("(((A B) C) D)", feedback="off")
     for stream in STREAMS:
         run.push(stream, *range(6))
-    run.engine.migrate("(((B C) A) D)")
+    run.engine.migrate("(((B C) A) D)", strategy="jisc")
     assert run.incomplete == {"{B, C}"}
     run.push("B", 1)
     run.push("A", 2, 3)
     before = run.states()["{A, B, C}"]
-    run.engine.migrate("(((A C) B) D)")
+    run.engine.migrate("(((A C) B) D)", strategy="jisc")
     assert run.incomplete == {"{A, C}"}
     assert run.states()["{A, B, C}"] == before
     for stream in STREAMS:
@@ -281,8 +281,8 @@ def test_there_and_back_again_before_anything_came() -> None:
     run = Run("((A B) C)", "ABC", feedback="off")
     run.push("A", 1, 2)
     run.push("B", 1, 2)
-    run.engine.migrate("((A C) B)")
-    run.engine.migrate("((A B) C)")
+    run.engine.migrate("((A C) B)", strategy="jisc")
+    run.engine.migrate("((A B) C)", strategy="jisc")
     assert run.push("C", 1, 2) == 2
 
 
@@ -324,7 +324,7 @@ def test_a_failed_push_completes_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     run = Run("((A B) C)", "ABC", feedback="off")
     run.push("A", 1, 2)
     run.push("C", 1, 2)
-    run.engine.migrate("((A C) B)")
+    run.engine.migrate("((A C) B)", strategy="jisc")
 
     def fail(*_: Any) -> None:
         raise ZeroDivisionError
@@ -349,7 +349,7 @@ def changing(a: int, b: int, c: int) -> penstock.Engine:
             for name, count in keys.items()
         }
     )
-    engine.migrate("((A B) C)")
+    engine.migrate("((A B) C)", strategy="jisc")
     while engine._changes.preparation is not None:
         engine.push({})
     return engine
@@ -396,7 +396,7 @@ def test_a_value_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run("((A B) C)", "ABC", feedback="off")
     run.push("A", 1, 2)
     run.push("C", 1, 2)
-    run.engine.migrate("((A C) B)")
+    run.engine.migrate("((A C) B)", strategy="jisc")
     run.push("B", 1, 7, 0, 7)
     run.push("B", 7, 0, 1, 3)
     assert looked_for == [1, 7, 0, 3]
@@ -409,7 +409,7 @@ def test_memory_of_the_old_plan_is_given_back() -> None:
     run.push("A", *keys)
     run.push("B", *keys)
     big = run.engine.metrics()["state"]["bytes"]
-    run.engine.migrate("((A C) B)")
+    run.engine.migrate("((A C) B)", strategy="jisc")
     run.push("C", 7)
     assert before < run.engine.metrics()["state"]["bytes"] < big / 2
 
@@ -419,6 +419,6 @@ def test_mistakes_say_so_and_change_nothing() -> None:
     with pytest.raises(penstock.OptionError, match="strategy='jump' does not exist"):
         run.engine.migrate("((A C) B)", strategy="jump")
     with pytest.raises(penstock.PlanError, match="leaves out C"):
-        run.engine.migrate("(A B)")
+        run.engine.migrate("(A B)", strategy="jisc")
     assert str(run.engine.plan) == "((A B) C)"
     run.push("A", 1)

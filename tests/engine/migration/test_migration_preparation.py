@@ -86,7 +86,7 @@ def test_a_plan_whose_indexes_are_there_runs_from_the_next_push_on() -> None:
     run = Run(feedback="off")
     run.push(200)
     for plan in ("(C (A B))", "(C (B A))", OLD):
-        run.engine.migrate(plan)
+        run.engine.migrate(plan, strategy="jisc")
         assert run.running == plan
         run.push(1)
 
@@ -108,7 +108,7 @@ def test_what_was_filled_is_not_lost_when_another_plan_is_asked_for() -> None:
     for number in range(40):
         wanted = (NEW, OLD)[number // 2 % 2]
         if number % 2 == 0:
-            run.engine.migrate(wanted)
+            run.engine.migrate(wanted, strategy="jisc")
         seen.append(run.running == wanted)
         run.push(2)
     assert not seen[0]
@@ -119,9 +119,9 @@ def test_an_index_that_is_not_used_any_more_is_kept_for_a_window() -> None:
     run = Run(feedback="off")
     run.push(200)
     before = users(run)
-    run.engine.migrate("(A B C)")
+    run.engine.migrate("(A B C)", strategy="jisc")
     run.push(1)
-    run.engine.migrate(OLD)
+    run.engine.migrate(OLD, strategy="jisc")
     run.push(1)
     assert users(run) != before
     for _ in range(8):
@@ -134,7 +134,7 @@ def test_nothing_is_kept_where_memory_is_limited() -> None:
     run.push(200)
     before = users(run)
     for plan in (NEW, OLD, NEW, OLD):
-        run.engine.migrate(plan)
+        run.engine.migrate(plan, strategy="jisc")
         run.push(20)
     assert users(run) == before
 
@@ -142,7 +142,7 @@ def test_nothing_is_kept_where_memory_is_limited() -> None:
 def test_a_window_that_becomes_empty_meanwhile() -> None:
     run = Run(feedback="off")
     run.push(200)
-    run.engine.migrate(NEW)
+    run.engine.migrate(NEW, strategy="jisc")
     run.push(1)
     run.clock += 10_000
     for _ in range(3):
@@ -159,7 +159,7 @@ def test_another_change_of_plan_meanwhile_and_back() -> None:
     run = Run()
     run.push(200)
     for plan in (NEW, "((B C) A)", OLD, NEW, "(A B C)", NEW):
-        run.engine.migrate(plan)
+        run.engine.migrate(plan, strategy="jisc")
         run.push(20)
     for _ in range(40):
         run.push(5)
@@ -169,7 +169,7 @@ def test_another_change_of_plan_meanwhile_and_back() -> None:
 def test_a_failed_push_and_a_restart_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(feedback="off")
     run.push(200)
-    run.engine.migrate(NEW)
+    run.engine.migrate(NEW, strategy="jisc")
     run.push(20)
 
     def fail(*_: Any) -> None:
@@ -192,7 +192,7 @@ def test_the_indexes_that_are_prepared_are_the_ones_that_are_used() -> None:
     """After the change, no index is made that was not prepared."""
     run = Run(feedback="off")
     run.push(200)
-    run.engine.migrate(NEW)
+    run.engine.migrate(NEW, strategy="jisc")
     while run.running == OLD:
         run.push(1)
     (tree,) = run.engine.trees
@@ -204,7 +204,7 @@ def test_the_indexes_that_are_prepared_are_the_ones_that_are_used() -> None:
 
 def _pushes_until_new(run: Run) -> int:
     run.push(200)
-    run.engine.migrate(NEW)
+    run.engine.migrate(NEW, strategy="jisc")
     for number in range(1, 50):
         run.push(10)
         if run.running == NEW:

@@ -44,7 +44,7 @@ def test_a_change_of_one_block_leaves_the_others_as_they_are() -> None:
     }
     clock = 0
     for plan, told in changes.items():
-        engine.migrate(plan)
+        engine.migrate(plan, strategy="jisc")
         assert str(engine.plan) == str(engine.running_plan) == told
         for _ in range(3):
             pushed = batch("ABCDEFG", chance, clock, 10)
@@ -85,7 +85,7 @@ def test_a_plan_changes_while_probes_are_owed(monkeypatch: pytest.MonkeyPatch) -
             answer = each.push(pushed)
             rows += zip(*(answer[name].to_pylist() for name in "abc"), strict=True)
         if number == 18:
-            engine.migrate("((A C) B)")
+            engine.migrate("((A C) B)", strategy="jisc")
         if number >= 18 and str(engine.running_plan) == "((A B) C)":
             owed.append(engine.owes)
     assert all(owed[1:])
@@ -119,7 +119,7 @@ for number in range(30):
     if number == 10:
         loaded.clear()
     if number % 5 == 0 and number >= 10:
-        engine.migrate(("((A B) C)", "((A C) B)")[number // 5 % 2 == 0])
+        engine.migrate(("((A B) C)", "((A C) B)")[number // 5 % 2 == 0], strategy="jisc")
     times = list(range(20 * number, 20 * number + 20))
     keys = [time % 7 for time in times]
     rows = pa.table([times, times, keys, keys], schema=schema)

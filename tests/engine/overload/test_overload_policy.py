@@ -236,7 +236,7 @@ def test_a_change_of_plan_pays_the_debt_first() -> None:
     expected = rows(pushed(truth, seconds_of(8, 20)))
     found = rows(pushed(engine, seconds_of(8, 20)))
     assert engine.metrics()["overload"]["debt"]["probes"] > 0
-    engine.migrate("((B C) A)")
+    engine.migrate("((B C) A)", strategy="jisc")
     assert engine.metrics()["overload"]["debt"]["probes"] == 0
     found |= rows(engine.push({}))
     assert found == expected

@@ -264,7 +264,7 @@ def test_nor_can_who_is_interrupted_while_something_is_missing(
     )
     for name in "ABC":
         running.push({name: batch([1, 2, 3], [5, 5, 5])})
-    running.migrate("((B C) A)")
+    running.migrate("((B C) A)", strategy="jisc")
     running.push({"A": batch([9], [6])})
     assert running.trees[0].missing
     synchronise, calls = CompiledPush._synchronise, []

@@ -56,7 +56,7 @@ def test_a_new_state_grows_in_the_memory_of_the_old_one(monkeypatch: pytest.Monk
     (old,) = engine.trees[0].states
     block = old.rows.block
     assert block is not None
-    engine.migrate("((A C) B)")
+    engine.migrate("((A C) B)", strategy="jisc")
     tree = engine.trees[0]
     assert [len(each) for each in tree.completion.spare.blocks] == [len(block)]
     assert tree.nbytes > len(block)
@@ -79,5 +79,5 @@ def test_a_new_state_grows_in_the_memory_of_the_old_one(monkeypatch: pytest.Monk
 def test_nothing_is_spared_if_nothing_is_missing() -> None:
     engine = penstock.Engine(QUERY, plan="((A B) C)", feedback="off")
     engine.push(batch(0, 1_500, 20))
-    engine.migrate("(A B C)")
+    engine.migrate("(A B C)", strategy="jisc")
     assert engine.trees[0].completion.spare.nbytes == 0

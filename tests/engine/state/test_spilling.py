@@ -59,7 +59,7 @@ def test_with_a_tiny_limit_answers_are_the_same(text: str, execution: str, tmp_p
     for second in range(26):
         tables = given(free, batch(second, 300, nulls=second > 10))
         if second == 12:
-            tight.migrate("(B A C)" if " C " in text else "(B A)")
+            tight.migrate("(B A C)" if " C " in text else "(B A)", strategy="jisc")
         if second == 18:
             blob = tight.checkpoint()
             tight = penstock.Engine.restore(tight.query, blob, spill_folder=tmp_path)

@@ -56,7 +56,7 @@ def test_what_was_hidden_before_a_change(seed: int, lateness: int, plans: list[s
         engine, other = (engine_for("(A B C D)", 100, lateness) for _ in range(2))
         clock = 0
         for plan in plans:
-            engine.migrate(plan)
+            engine.migrate(plan, strategy="jisc")
             for _ in range(int(chance.integers(3, 12))):
                 push, latest = {}, lateness if chance.random() < 0.3 else 0
                 for name in STREAMS:

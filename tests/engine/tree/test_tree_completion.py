@@ -15,7 +15,7 @@ from penstock.engine.tree.join_tree import JoinTree
 
 
 def changed_in_steps(engine: penstock.Engine, plan: str, push: Any) -> JoinTree:
-    engine.migrate(plan)
+    engine.migrate(plan, strategy="jisc")
     for _ in range(400):
         if str(engine.running_plan) == plan:
             return engine.trees[0]

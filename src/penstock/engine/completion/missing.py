@@ -225,6 +225,36 @@ class Missing:
         position = min(range(len(self._inputs)), key=lambda each: self._inputs[each].left)
         self._make(position, self._inputs[position].all_open())
 
+    @property
+    def rows_left(self) -> int:
+        """Rows of an input with which all that is missing can be made, if its inputs are there."""
+        return min(each.left for each in self._inputs)
+
+    @property
+    def rows_ahead(self) -> int:
+        """The same, as far as it can be told before all inputs are there."""
+        there = [each.left for each in self._inputs if each.input.missing is None]
+        return min(there, default=self.rows_left)
+
+    @property
+    def pairs_ahead(self) -> int:
+        """Pairs of rows to compare for that, where no columns are equal."""
+        streams = [each.streams for each in self.sources]
+        linking = self._wiring.between(streams[0], streams[1])
+        if linking.keys and self._algorithm == "hash":
+            return 0
+        return self.rows_ahead * max(len(each.rows) for each in self.sources)
+
+    def complete_some(self, rows: int) -> int:
+        """Make what is missing with up to so many ``rows`` that nobody asked for, while the inputs
+        lack nothing; how many rows that were."""
+        start = min(self._inputs, key=lambda each: each.left)
+        found = start.next_open(rows)
+        if len(found) < min(rows, start.left):  # Others were closed in between.
+            found = start.all_open()[:rows]
+        self._make(self._inputs.index(start), found)
+        return len(found)
+
     def complete_beside(self, most: int) -> int:
         """Make what is missing with some rows that nobody asked for, if that is cheap.
 

@@ -41,6 +41,7 @@ import pyarrow as pa
 from penstock.engine.control.limit_watch import LimitWatch
 from penstock.engine.control.plan_event import Action, PlanEvent
 from penstock.engine.control.step_watch import StepWatch
+from penstock.engine.migration.strategy_choice import StrategyChoice, corrected
 from penstock.engine.options import Options
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.errors import PenstockError
@@ -157,6 +158,10 @@ class Controlled(Protocol):
     def change_plan(self, plan: str) -> None:
         """Migrate, without a note in the books."""
 
+    @property
+    def choice(self) -> StrategyChoice | None:
+        """How the latest change is carried out; None while it is prepared."""
+
 
 class Controller:
     """Controls the plan of one engine."""
@@ -218,6 +223,10 @@ class Controller:
         """Statistics over several windows."""
         self._costs: UnitCosts | None = None
         """CPU seconds of operations on this machine, as measured before the first look."""
+        self._priced = 0.0
+        """CPU seconds that its latest change was priced at; 0 when it is known what it cost."""
+        self._price_ratio = 1.0
+        """What its changes have cost over their prices, lately."""
         self._window = 0.0
         """The longest, in seconds, at the last look."""
 
@@ -238,9 +247,35 @@ class Controller:
             engine.rows,
             reason,
         )
-        self._add(event)
+        self._add(_carried_out(event, engine.choice) if event.is_change else event)
+        if event.is_change:
+            self._priced = 0.0
         if self._memory is not None:
             self._memory = self._memory.afresh(event.at)
+
+    def note_choice(self, engine: Controlled, choice: StrategyChoice) -> None:
+        """A change that was prepared takes place, like this."""
+        plan = write(engine.plan)
+        event = PlanEvent("begin", plan, plan, engine.seconds, engine.rows, "it was prepared")
+        self._add(_carried_out(event, choice))
+        if self.changes and self.changes[-1].plan == plan:
+            self.changes[-1] = _carried_out(self.changes[-1], choice)
+
+    def note_cost(self, engine: Controlled, priced: float, cost: float, pushes: int) -> None:
+        """Nothing is missing any more since the latest change, which has ``cost`` so many CPU
+        seconds beyond normal ``pushes``."""
+        self._learn(cost)
+        plan = write(engine.plan)
+        numbers = {"priced": priced, "cost": cost, "pushes": float(pushes)}
+        reason = "nothing is missing any more"
+        at, rows = engine.seconds, engine.rows
+        self._add(PlanEvent("complete", plan, plan, at, rows, reason, numbers=numbers))
+
+    def _learn(self, cost: float) -> None:
+        """The controller's latest change has ``cost`` so many CPU seconds."""
+        if self._priced > 0:
+            self._price_ratio = corrected(self._price_ratio, cost / self._priced)
+        self._priced = 0.0
 
     def _add(self, event: PlanEvent) -> None:
         self.events.append(event)
@@ -269,9 +304,11 @@ class Controller:
             "set": "changed by hand",
             "pin": "pinned by hand",
             "undo": "the last change was undone",
+            "route": f"routed by the eddy: {last.reason}",
         }
         reason = words.get(last.action, f"chosen by the controller: {last.reason}")
-        return f"{reason}, at {last.at:g} s, after {last.before}{pinned}"
+        how = f", by {last.strategy}: {last.strategy_reason}" if last.strategy else ""
+        return f"{reason}, at {last.at:g} s, after {last.before}{how}{pinned}"
 
     @property
     def exceeded(self) -> tuple[str, ...]:
@@ -497,6 +534,7 @@ class Controller:
             now,
             in_the_long_run,
             self._measured(engine, elapsed),
+            self._price_ratio,
         )
         self._spent = 0.0
         self._statistics, self._usual = fresh, usual
@@ -561,11 +599,25 @@ class Controller:
             decision.exceeded,
             numbers,
         )
+        if event.is_change:
+            choice = engine.choice
+            event = _carried_out(event, choice)
+            self._priced = decision.cost
+            if choice is not None and choice.prices and choice.strategy == "moving-state":
+                self._learn(choice.prices.moving_state)
         # To find once more that all is well is no news.
         known = self.latest is not None and self.latest.exceeded == event.exceeded
         if event.is_change or event.rival is not None or event.exceeded or not known:
             self._add(event)
         self.latest = event
+
+
+def _carried_out(event: PlanEvent, choice: StrategyChoice | None) -> PlanEvent:
+    """``event`` with how its change is carried out."""
+    if choice is None:
+        return event
+    numbers = {**event.numbers, **choice.numbers()}
+    return replace(event, strategy=choice.strategy, strategy_reason=choice.reason, numbers=numbers)
 
 
 def _rows(batches: Any) -> int:

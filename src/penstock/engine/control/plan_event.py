@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Action = Literal["keep", "migrate", "set", "pin", "unpin", "undo", "refuse", "fail"]
+Action = Literal[
+    "keep", "migrate", "route", "set", "pin", "unpin", "undo", "refuse", "fail", "begin", "complete"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,9 @@ class PlanEvent:
     The controller's are ``keep`` and ``migrate`` (and ``fail``, if it cannot go on), with the
     numbers that they rest on: see :class:`penstock.planning.adaptation.Decision`. ``set``, ``pin``,
     ``unpin`` and ``undo`` are what people asked for, ``refuse`` is what could not be done of it.
+    ``route`` is an eddy's. ``begin`` tells that a plan that was prepared takes over; ``complete``
+    that nothing is missing any more since the last change, after so many ``pushes``, and what the
+    change has ``cost`` against what it was ``priced`` at, in CPU seconds.
     """
 
     action: Action
@@ -34,6 +39,11 @@ class PlanEvent:
     """The limits that even ``plan`` exceeds."""
     numbers: Mapping[str, float] = field(default_factory=dict)
     """CPU (share of a core), memory (bytes), cost and credit (CPU seconds), horizon (seconds)."""
+    strategy: str = ""
+    """How a change is carried out: ``jisc``, ``moving-state``, ``parallel-track``, or, of an eddy,
+    ``reroute``; empty if nothing changes, or not yet."""
+    strategy_reason: str = ""
+    """Why it is carried out like this."""
 
     @property
     def is_change(self) -> bool:

@@ -8,6 +8,8 @@ All of them give the same answers; they differ in when the work is done, and by 
   before the next push, which waits for it.
 - ``parallel-track`` (the same paper): old and new tree run side by side
   (:mod:`penstock.engine.migration.parallel_track`).
+- ``auto``: moving state where its halt is short, else JISC
+  (:mod:`penstock.engine.migration.strategy_choice`).
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from penstock.engine.migration.parallel_track import Elders, never_ends, since_n
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.errors import OptionError
 from penstock.plan.plan import Join, Node
+
+AUTO = "auto"
 
 
 def just_in_time(old: JoinTree, root: Node) -> JoinTree:
@@ -52,6 +56,7 @@ def reroute(old: JoinTree, root: Node) -> JoinTree:
 
 
 STRATEGIES: dict[str, Callable[[JoinTree, Node], JoinTree]] = {
+    AUTO: just_in_time,  # What is missing is completed next, if it does not take long.
     "jisc": just_in_time,
     "moving-state": moving_state,
     "parallel-track": parallel_track,

@@ -5,26 +5,36 @@ A plan is changed by whoever calls :meth:`PlanChanges.change_plan`, by the contr
 A new plan runs from the next push on, unless it needs indexes over long windows that nobody has had
 so far: these are filled beside some pushes of the old plan. Everything else that is missing is
 completed on demand (JISC), at once, or by running both plans
-(:mod:`penstock.engine.migration.change_of_plan`).
+(:mod:`penstock.engine.migration.change_of_plan`); by which of them is chosen from what each would
+cost (:mod:`penstock.engine.migration.strategy_choice`), and what it did cost is learnt from.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.completion.first_use import load_kernels
+from penstock.engine.completion.trial import Trial, Work
 from penstock.engine.control.controller import Controller
 from penstock.engine.control.eddy import Eddy
 from penstock.engine.control.first_plan import first_plan
 from penstock.engine.join.join_order import with_orders
 from penstock.engine.migration.change_of_plan import (
+    AUTO,
     STRATEGIES,
     check_strategy,
     reroute,
 )
 from penstock.engine.migration.preparation import KeptIndexes, Preparation, prepare
+from penstock.engine.migration.strategy_choice import (
+    NOTHING_MISSING,
+    ChangeCosts,
+    Prices,
+    StrategyChoice,
+)
 from penstock.engine.running.push_clock import PushClock
 from penstock.engine.running.running_join import RunningJoin
 from penstock.engine.state.held_signals import uninterrupted
@@ -34,6 +44,18 @@ from penstock.plan.plan import Plan
 
 if TYPE_CHECKING:
     from penstock.planning.statistics import Statistics
+
+
+@dataclass
+class _Bill:
+    """What a change of plan costs, in CPU seconds."""
+
+    prices: Prices
+    normal: float
+    """That of a push before the change."""
+    cost: float
+    """So far, beyond normal pushes."""
+    pushes: int = 0
 
 
 class PlanChanges:
@@ -59,6 +81,12 @@ class PlanChanges:
         """Whether the kernels of completing are loaded."""
         self._kept = KeptIndexes()
         """Indexes for the changes to come."""
+        halt = join.options.max_halt
+        self.costs = ChangeCosts(None if halt is None else halt / 1000)
+        self.choice: StrategyChoice | None = None
+        """How the latest change is carried out; None while it is prepared."""
+        self._bill: _Bill | None = None
+        """What the latest change has cost so far, while something is missing."""
 
     # -- what a controller sees --------------------------------------------------------------
 
@@ -163,7 +191,7 @@ class PlanChanges:
 
     # -- a change ----------------------------------------------------------------------------
 
-    def change_plan(self, plan: str | Plan, strategy: str = "jisc") -> None:
+    def change_plan(self, plan: str | Plan, strategy: str = AUTO) -> None:
         """Go on with ``plan`` as soon as can be; nothing is pinned, and no note is made."""
         check_strategy(strategy, self._join.trees)
         chosen = first_plan(self._join.query, plan, self._plan)
@@ -172,6 +200,7 @@ class PlanChanges:
         self._plan = chosen
         self.since = self._join.seconds
         self.eddy = Eddy.of(plan)
+        self.choice = None
         self._begin(strategy)
 
     def before_push(self, batches: Mapping[str, Any]) -> None:
@@ -192,6 +221,7 @@ class PlanChanges:
                 self._has_loaded = True
         if self._join.is_torn:
             return
+        self._note_cost(seconds)
         with self._join.tearing:
             if not self.control.has_limits:
                 self._look_after(rows, seconds)
@@ -213,11 +243,21 @@ class PlanChanges:
         if self.preparation is not None:
             self._prepare(self.preparation, rows)
         else:
-            for tree in self._join.trees:
-                if tree.missing:
-                    tree.complete_beside(rows)
+            self._complete_beside(rows)
             if self._kept:
                 self._kept.look_after(rows)
+
+    def _complete_beside(self, rows: int) -> None:
+        """A push of ``rows`` is done: complete some of what is missing."""
+        missing = [tree for tree in self._join.trees if tree.missing]
+        if not missing:
+            return
+        clock = self.control.clock
+        began = clock()
+        for tree in missing:
+            tree.complete_beside(rows)
+        if self._bill is not None:
+            self._bill.cost += clock() - began
 
     def give_up_preparing(self) -> None:
         """Let go of the change that is prepared: the plan is taken over in another way."""
@@ -252,6 +292,8 @@ class PlanChanges:
         if preparation.is_done:
             self._change(preparation.strategy)
             self.give_up_preparing()
+            if self.choice is not None:
+                self.control.note_choice(self, self.choice)
 
     def _change(self, strategy: str) -> None:
         """Go over to the plan."""
@@ -266,11 +308,56 @@ class PlanChanges:
                 join.pay_all()
                 old.rationing = None
             join.replace_tree(number, change(old, root))
+        if strategy == AUTO:
+            self.choice = self._chosen()
+        else:
+            self.choice = StrategyChoice(strategy, "it was asked for")
+
+    def _chosen(self) -> StrategyChoice:
+        """Complete what is missing at once, if that does not take long; what was decided."""
+        join = self._join
+        missing = [tree for tree in join.trees if tree.missing]
+        if not missing:
+            return NOTHING_MISSING
+        works = [tree.completion.work for tree in missing]
+        work = Work(*(sum(each) for each in zip(*map(astuple, works), strict=True)))
+        budget = self.costs.budget
+        trial = Trial(False, 0.0, work.least, is_least=True)
+        if work.least <= budget:
+            trial = Trial(True, 0.0, 0.0)
+            for tree in missing:
+                found = tree.complete_within(budget - trial.spent, self.control.clock)
+                spent, ahead = trial.spent + found.spent, trial.ahead + found.ahead
+                trial = Trial(trial.is_done and found.is_done, spent, ahead)
+        window = sum(len(leaf.rows) for leaf in join.all_leaves)
+        choice = self.costs.choice(work, trial, join.latest, window)
+        if choice.prices is not None and not trial.is_done:
+            self._bill = _Bill(choice.prices, self.costs.push, trial.spent)
+        return choice
+
+    def _note_cost(self, seconds: float) -> None:
+        """A push took so many CPU seconds: it is a normal one, or part of what a change costs."""
+        bill = self._bill
+        is_missing = any(tree.missing for tree in self._join.trees)
+        if bill is None:
+            if not is_missing:
+                self.costs.note_push(seconds)
+            return
+        bill.pushes += 1
+        bill.cost += max(0.0, seconds - bill.normal)
+        if not is_missing:
+            self._bill = None
+            self.costs.learn(bill.prices, bill.cost)
+            self.control.note_cost(self, bill.prices.jisc, bill.cost, bill.pushes)
 
     def _route(self, eddy: Eddy, rows: int) -> None:
         """``rows`` more have come: let the eddy change its routes."""
         plan = eddy.review(rows, self._join.trees)
         if plan is not None:
-            self._plan = plan
+            before, self._plan = self._plan, plan
+            self.choice = None
             self._begin(eddy.strategy)
             eddy.begin_period(self._join.trees)
+            self.control.note(
+                self, "route", before, "another route makes a fifth fewer partial results"
+            )

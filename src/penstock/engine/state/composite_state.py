@@ -37,6 +37,9 @@ _FIRST_ROWS_TO_COMPLETE = 1 << 12
 """Rows that it has room for from the change of plan on: some pushes of a thousand rows."""
 _FEW_OF_ALL = 8
 """Times as many rows as it holds that a state makes room for ahead of time, at least."""
+_SMALL_SHARE = 0.1
+"""The share of its combinations with which a state must get its room: where a push brings more, to
+move all of it later takes as long as a push or two."""
 _SAMPLE_ROWS = 1 << 10
 """Rows of a large state that are looked at before all of them are."""
 _MOSTLY_ALIVE = 0.4
@@ -118,16 +121,15 @@ class CompositeState(IndexedRows):
 
     def _grow(self, count: int) -> None:
         """Make room for ``count`` more rows, and those that may follow."""
-        needed, leap = len(self.rows) + count, LEAP
-        if self.missing is not None:
-            needed = max(needed, len(self.rows) + _FEWEST_ROWS_TO_COMPLETE)
-            # Two steps: a small one, in the first push, and one that need not move many rows.
-            leap = LEAP // 2 if needed < _PIECE_ROWS else 2 * LEAP
-        expected = self._rows_ahead(needed)
-        if self.missing is not None:
+        if self.missing is None:
+            self.rows.reserve(count, self._rows_ahead(len(self.rows) + count))
+            return
+        count = max(count, _FEWEST_ROWS_TO_COMPLETE)
+        expected = self._rows_ahead(len(self.rows) + count)
+        if self.missing.share_there < _SMALL_SHARE:
             # In the middle of a push windows have all of its rows, and this state does not yet.
             expected = expected * 4 // 3
-        self.rows.reserve(needed - len(self.rows), expected, leap)
+        self.rows.reserve(count, expected, 2 * LEAP)
 
     def resolve(self, rows: Int64s) -> dict[str, Int64s]:
         """The leaf rows that the composites in ``rows`` are made of."""

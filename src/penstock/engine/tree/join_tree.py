@@ -26,6 +26,7 @@ from penstock.engine.compiled.arrivals import Arrivals
 from penstock.engine.compiled.compiled_push import CompiledPush, Run
 from penstock.engine.compiled.written_tree import WrittenTree
 from penstock.engine.completion.missing import Missing
+from penstock.engine.completion.trial import Trial
 from penstock.engine.feedback.edge import Edge
 from penstock.engine.feedback.feedback import Detection, Feedback
 from penstock.engine.join.join_operator import JoinOperator
@@ -434,6 +435,14 @@ class JoinTree(OperatorTree):
             with self._as_a_whole():
                 self.completion.complete_all()
             self._finish_completion()
+
+    def complete_within(self, seconds: float, clock: Callable[[], float]) -> Trial:
+        """Make all that is missing, if that takes no longer than so many ``seconds`` by ``clock``,
+        or else some of it; if that fails, nothing has been made."""
+        with self._as_a_whole():
+            trial = self.completion.complete_within(seconds, clock)
+        self._finish_completion()
+        return trial
 
     def complete_beside(self, rows: int) -> None:
         """A push of ``rows`` is done: complete some more; if that fails, nothing has been made."""

@@ -11,9 +11,10 @@ have them. States that only the older plan had leave their memory to those that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from penstock.engine.completion.missing import Missing
+from penstock.engine.completion.trial import COMPLETED_PER_ROW, LEAST_PER_ROW, Trial, Work
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.spare_memory import SpareMemory
 from penstock.engine.tree.operator_tree import OperatorTree
@@ -21,10 +22,26 @@ from penstock.plan.stream_set import StreamSet
 
 _ROWS_WORTH_COMPLETING = 1024
 """Old rows and combinations that are completed beside a push, at least: fewer wait for the next."""
-_COMPLETED_PER_ROW = 8
-"""Old rows and combinations that are completed for each row pushed: one to two times its work. To
-ask for what is missing is Python in every push until nothing is, so that it is cheaper in all to
-come to an end soon: of windows of 100,000 after 9 pushes of 1,000 rows instead of 25."""
+
+
+_FIRST_LOT_ROWS = 1 << 8
+_LOT_GROWTH = 8
+_LARGEST_LOT_ROWS = 1 << 13
+"""Rows that are completed at a time while it is tried how long all would take."""
+_LOTS_THAT_TELL = 2
+"""Lots after which that is known: with the second the state may get its room, which is not for
+these rows alone."""
+
+
+def _seconds_of_a_row(lots: list[tuple[int, float]]) -> float:
+    """CPU seconds that one more row takes, by the latest ``lots`` of rows and seconds: without what
+    a lot takes however small it is, if one of them was smaller."""
+    rows, seconds = lots[-1]
+    if len(lots) > 1:
+        fewer, less = lots[-2]
+        if rows > 2 * fewer and seconds > less:
+            return (seconds - less) / (rows - fewer)
+    return max(seconds / max(1, rows), LEAST_PER_ROW)
 
 
 class TreeCompletion:
@@ -124,6 +141,40 @@ class TreeCompletion:
         for missing in self.missing:
             missing.complete_all()
 
+    @property
+    def work(self) -> Work:
+        """What there is to complete."""
+        return Work(
+            len(self.missing),
+            sum(missing.rows_ahead for missing in self.missing),
+            sum(missing.pairs_ahead for missing in self.missing),
+        )
+
+    def complete_within(self, seconds: float, clock: Callable[[], float]) -> Trial:
+        """Make all that is missing, if that takes no longer than so many ``seconds`` by ``clock``.
+
+        What the rest will take is told by the first lots; when it is too much, the rest is left.
+        """
+        began = clock()
+        lot = _FIRST_LOT_ROWS
+        known: list[tuple[int, float]] = []
+        ahead = 0.0
+        self.begin_push()
+        for number, missing in enumerate(self.missing):
+            later = self.missing[number + 1 :]
+            while missing.rows_left:
+                since = clock()
+                known.append((missing.complete_some(lot), clock() - since))
+                rows = missing.rows_left + sum(each.rows_ahead for each in later)
+                ahead = rows * _seconds_of_a_row(known)
+                spent = clock() - began
+                if rows and (
+                    spent > seconds or (len(known) > _LOTS_THAT_TELL and spent + ahead > seconds)
+                ):
+                    return Trial(False, spent, ahead)
+                lot = min(_LOT_GROWTH * lot, _LARGEST_LOT_ROWS)
+        return Trial(True, clock() - began, 0.0)
+
     def complete_beside(self, rows: int) -> bool:
         """A push of ``rows`` is done: complete some more, one or two times as much work as it was.
 
@@ -131,7 +182,7 @@ class TreeCompletion:
         """
         for missing in self.missing:
             missing.state.make_room_ahead()
-        self._allowed += _COMPLETED_PER_ROW * rows
+        self._allowed += COMPLETED_PER_ROW * rows
         if self._allowed < _ROWS_WORTH_COMPLETING:
             return False
         most, self._allowed = self._allowed, 0

@@ -100,6 +100,7 @@ class Cell:
         plan = None if keep_plan else settings.plan
         options = {
             "max_results": None,  # Who leaves it out now wants none.
+            "max_halt": None,
             **settings.engine_options,
             "lateness": settings.lateness,
         }

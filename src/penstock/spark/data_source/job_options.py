@@ -38,6 +38,8 @@ def job_options(job: Job) -> dict[str, str]:
         options["idle"] = f"{job.idle} MILLISECONDS"
     if job.max_results is not None:
         options["maxResults"] = str(job.max_results)
+    if job.max_halt is not None:
+        options["maxHalt"] = f"{job.max_halt} MILLISECONDS"
     for name in ("adapt", "feedback", "overload"):
         if (value := getattr(job, name)) is not None:
             options[name] = value

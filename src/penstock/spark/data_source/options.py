@@ -49,6 +49,7 @@ _QUERY = (
     "adapt",
     "idle",
     "maxResults",
+    "maxHalt",
     "watermarkPolicy",
     "orders",
     "trigger",
@@ -73,6 +74,7 @@ _OF_ENGINES = {
     "overload": "overload",
     "adapt": "adapt",
     "idle": "idle",
+    "maxhalt": "max_halt",
     "watermarkpolicy": "watermark_policy",
     "spillfolder": "spill_folder",
 }

@@ -153,6 +153,8 @@ def plan_decisions(progress: StreamingQueryProgress) -> list[PlanDecision]:
             rival=event.rival,
             exceeded=event.exceeded,
             numbers=event.numbers,
+            strategy=event.strategy,
+            strategy_reason=event.strategy_reason,
         )
         for report in cell_reports(progress.observedMetrics or {})
         for event in map(PlanEvent.from_json, report.decisions)

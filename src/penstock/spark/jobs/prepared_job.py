@@ -227,6 +227,8 @@ def engine_options(job: Job) -> dict[str, Any]:
         options["idle"] = job.idle
     if job.max_results is not None:
         options["max_results"] = job.max_results
+    if job.max_halt is not None:
+        options["max_halt"] = job.max_halt
     if job.adapt is not None:
         options["adapt"] = job.adapt
     if job.feedback is not None:
