@@ -54,11 +54,11 @@ import pyarrow as pa
 
 from penstock.cells.division import Uncut, divide
 from penstock.cells.shares import best_shares, replication
-from penstock.cells.value_hash import value_hashes
 from penstock.errors import InputError, OptionError
 from penstock.query.expression import Column, Expression, columns_of, streams_of
 from penstock.query.join_graph import JoinGraph, Rows
 from penstock.values.partitioner import Partitioner
+from penstock.values.value_hash import value_hashes
 from penstock.values.wiring import wire
 
 MOST_HOT = 16

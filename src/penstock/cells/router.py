@@ -18,12 +18,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.cells.placement import Dimension, Placement
-from penstock.cells.value_hash import NOTHING, UInt64s, row_hashes, value_hashes
 from penstock.query.expression import Expression, IsNull, Not
 from penstock.query.join_graph import EquiPredicate, JoinGraph
 from penstock.values.arrow_layout import validity_of
 from penstock.values.evaluate import Evaluator, Filter, compile, conjunction
 from penstock.values.partitioner import Partitioner
+from penstock.values.value_hash import NOTHING, UInt64s, row_hashes, value_hashes
 from penstock.values.wiring import wire
 
 Int64s = NDArray[np.int64]

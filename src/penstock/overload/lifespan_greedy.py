@@ -90,8 +90,22 @@ def lifespan_greedy(
 
 def work_of(model: PathModel, prices: Prices) -> float:
     """What everything takes per second, in probes, at ``prices``."""
-    tree = _ThinTree(model, prices, ())
-    return tree.pace([1.0] * tree.shares).cost
+    return sum(work_by_streams(model, prices).values())
+
+
+def work_by_streams(model: PathModel, prices: Prices) -> dict[StreamSet, float]:
+    """What everything takes per second, by the streams whose rows have met by then."""
+    bill = {StreamSet.of(stream): prices.row * rate for stream, rate in model.rates.items()}
+    found = saturated(model)
+    for direction in model.directions:
+        each = 1.0
+        for step in direction.steps:
+            bill[step.probing] = bill.get(step.probing, 0.0) + each * found.probes[step]
+            each = 1.0 + prices.match
+    for join, made in found.made.items():
+        last = prices.result if join == model.plan.root.streams else prices.stored
+        bill[join] = bill.get(join, 0.0) + made * (prices.match + last)
+    return bill
 
 
 def _too_strict(model: PathModel, budget: float, late: Freshness) -> Shortfall | None:

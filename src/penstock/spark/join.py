@@ -37,7 +37,6 @@ from penstock.cells.delivery import Delivery, from_chunk, to_chunk
 from penstock.cells.packing import NO_NEWS, PACKED, Packer
 from penstock.cells.placement import HotValues, Placement, place
 from penstock.cells.rejected import AHEAD
-from penstock.cells.value_hash import VERSION
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
 from penstock.engine.recovery.fingerprint import fingerprint as query_fingerprint
@@ -72,6 +71,7 @@ from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.checkpoint_manager import warn_of_renaming
 from penstock.spark.state.static_refresh import StaticRefresh, check_begun, intervals
 from penstock.spark.state.static_versions import StaticVersions
+from penstock.values.value_hash import VERSION
 
 Batches = Iterator[pa.RecordBatch]
 

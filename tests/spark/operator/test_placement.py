@@ -18,7 +18,6 @@ from penstock.cells.placement import MOST_HOT, Placement, joined_columns, place
 from penstock.cells.router import Router
 from penstock.cells.shares import best_shares
 from penstock.cells.survey import survey
-from penstock.cells.value_hash import value_hashes
 from penstock.engine.push.dropped import Dropped
 from penstock.errors import OptionError
 from penstock.query.expression import Column
@@ -27,6 +26,7 @@ from penstock.spark.rows.side_rows import told_once
 from penstock.testing import Case, Knobs, difference, generate, rows_of
 from penstock.testing.compare import inexact_columns
 from penstock.testing.time_rules import with_time_rules
+from penstock.values.value_hash import value_hashes
 
 KNOBS = Knobs(streams=(2, 4)).without(["watermark", "watermark ahead"])
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])

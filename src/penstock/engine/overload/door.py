@@ -6,9 +6,11 @@ best use of the CPU is to take in fewer rows (:mod:`penstock.overload.lifespan_g
 against dropping probes). The shares that an allocation has found hold from the next push on, since
 when it is made the rows of its own push are in already.
 
-Rows are drawn at random, all with the same chance, so what comes in stands for what does not
-(:mod:`penstock.engine.overload.row_weights`). The row with the newest event time is always taken
-in: time goes on as if all had been.
+Rows are chosen by key where streams have keys in common
+(:mod:`penstock.engine.overload.key_arcs`), so that those which make results together are taken in
+together; or they are drawn at random, all with the same chance. In both cases what comes in stands
+for what does not (:mod:`penstock.engine.overload.row_weights`). The row with the newest event time
+is always taken in: time goes on as if all had been.
 
 A door needs that a row less means results less and nothing else. So there is none
 
@@ -28,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine.overload.key_arcs import LONGEST, Arc, KeyArcs
 from penstock.query.join_graph import JoinGraph
 
 LEAST = 0.01
@@ -56,6 +59,13 @@ class Door:
         self.weights: dict[str, float] = {}
         """The rows of each stream that one which was taken in stands for, in the push at hand; not
         there if all were."""
+        self.keys = KeyArcs(graph, self.streams)
+        """By which columns rows can be chosen that belong together."""
+        self.length: float | None = None
+        """Of the keys of each class, the share whose rows are taken in; None if rows are drawn."""
+        self.arcs: dict[str, Arc] = {}
+        """Where the keys lie of the rows of each stream that were taken in, in the push at hand;
+        not there if rows were not chosen by key."""
         self.all_left_out: Counter[str] = Counter()
         """The same since the start."""
 
@@ -65,16 +75,26 @@ class Door:
         return frozenset(alias for alias, _ in self._streams.values())
 
     def open(self, shares: Mapping[str, float]) -> None:
-        """From the next push on, take in these shares."""
+        """From the next push on, draw these shares of rows."""
+        self.length = None
         self.shares = {s: max(LEAST, share) for s, share in shares.items() if share < _ALL}
+
+    def open_by_key(self, length: float) -> None:
+        """From the next push on, take in the rows whose keys lie in arcs of this ``length``; where
+        streams have no keys in common, as many are drawn."""
+        length = max(LEAST, length)
+        self.open({each: length ** self.keys.choices((each,)) for each in self.streams})
+        self.length = length if length < LONGEST else None
 
     def by_stream(self) -> dict[str, int]:
         """Rows of the push at hand that were not taken in, by stream."""
         return {self._streams[source][0]: count for source, count in self.left_out.items()}
 
-    def admit(self, batches: Mapping[str, Any], seed: Sequence[int]) -> Mapping[str, Any]:
-        """What is taken in of ``batches``."""
-        self.left_out, self.weights = {}, {}
+    def admit(
+        self, batches: Mapping[str, Any], seed: Sequence[int], turn: float = 0.0
+    ) -> Mapping[str, Any]:
+        """What is taken in of ``batches``, if arcs begin at ``turn``."""
+        self.left_out, self.weights, self.arcs = {}, {}, {}
         if not self.shares:
             return batches
         taken = dict(batches)
@@ -86,12 +106,20 @@ class Door:
                 continue
             if event_time not in rows.schema.names:
                 continue  # The mistake is told where rows are checked.
-            kept = chance.random(rows.num_rows, np.float32) < share
+            if self.length is not None and self.keys.has(alias):
+                arc = Arc(turn, self.length)
+                kept = self.keys.chosen(alias, rows, arc)
+                if kept is None:
+                    continue
+                self.arcs[alias] = arc
+            else:
+                kept = chance.random(rows.num_rows, np.float32) < share
             kept[_newest(rows.column(event_time))] = True
             taken[source] = rows.filter(pa.array(kept))
             left_out = rows.num_rows - int(np.count_nonzero(kept))
             if left_out:
                 self.left_out[source] = left_out
+            if left_out and alias not in self.arcs:
                 self.weights[alias] = rows.num_rows / (rows.num_rows - left_out)
         return taken
 

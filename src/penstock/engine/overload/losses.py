@@ -9,13 +9,15 @@ both together say.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.engine.overload.half_way_counts import HalfWayCounts
+from penstock.engine.overload.key_arcs import Arc, KeyArcs
 from penstock.engine.overload.loss_estimate import LossEstimate
 from penstock.engine.overload.row_weights import RowWeights, Weight
 from penstock.engine.state.clock import START
@@ -23,9 +25,17 @@ from penstock.engine.state.composites import Composites
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.overload.missed_results import Stratum
 from penstock.plan.stream_set import StreamSet
+from penstock.query.expression import Column
+
+Int64s = NDArray[np.int64]
 
 _DOUBT = 0.25
 """How far what a row leads to that was never asked may be off, as a part of it."""
+
+
+_ALIKE = 4
+"""Pushes for one whose results are weighed: that takes longer than to make them, and what rows
+stand for changes over a window."""
 
 
 class Losses:
@@ -36,7 +46,9 @@ class Losses:
         self.estimate = LossEstimate(tree.root.streams)
         self._weights = RowWeights()
         self._weight = Weight()
-        """What the results of the push at hand stand for."""
+        """What the results of the push at hand stand for, or those of one shortly before."""
+        self._unweighed = 0
+        """Pushes that will be taken to be like the last that was looked at."""
         self._thinned: list[StreamSet] = []
         """Joins whose states have lost, in this push, what was still to be completed."""
 
@@ -52,8 +64,9 @@ class Losses:
 
     @property
     def is_to_weigh(self) -> bool:
-        """Whether results of the push at hand stand for more than themselves."""
-        return self._weights.is_thin
+        """Whether results of the push at hand stand for more than themselves, and nobody has looked
+        for how many for some pushes."""
+        return self._weights.is_thin and not self._unweighed
 
     @property
     def are_felt(self) -> bool:
@@ -73,14 +86,34 @@ class Losses:
             share *= self._weights.share(stream, self._tree.leaves)
         return share
 
-    def begin(self, weights: Mapping[str, float]) -> None:
-        """A push begins whose rows stand for so many each, where some were left out."""
-        self._weights.begin(self._tree.leaves, weights)
-        self._weight, self._thinned = Weight(), []
+    def length_there(self) -> float:
+        """The length of the arcs of the rows in windows, on average."""
+        return self._weights.length(self._tree.leaves)
 
-    def weigh(self, results: Composites, seed: Sequence[int]) -> None:
-        """Note what the ``results`` of the push stand for."""
-        self._weight = self._weights.weigh(results, np.random.default_rng(seed))
+    def begin(self, weights: Mapping[str, float], arcs: Mapping[str, Arc]) -> None:
+        """A push begins whose rows stand for so many each, where some were left out, or whose keys
+        lie in ``arcs``."""
+        self._weights.begin(self._tree.leaves, weights, arcs)
+        self._thinned = []
+        self._unweighed = max(0, self._unweighed - 1)
+        if not self._weights.is_thin:
+            self._weight, self._unweighed = Weight(), 0
+
+    def weigh(self, results: Composites, seed: Sequence[int], keys: KeyArcs) -> None:
+        """Note what the ``results`` of the push stand for; rows were chosen by ``keys``, if any."""
+        classes = [
+            {stream: self._keys_of(stream, column) for stream, column in each.items()}
+            for each in keys.classes
+        ]
+        if len(results):
+            self._weight = self._weights.weigh(results, np.random.default_rng(seed), classes)
+            self._unweighed = _ALIKE
+
+    def _keys_of(self, stream: str, column: Column) -> Callable[[Int64s], Int64s]:
+        """The keys of rows of ``stream`` in ``column``."""
+        leaf = self._tree.leaves[stream]
+        place = leaf.key_column(leaf.encoder.expressions.index(column))
+        return lambda rows: leaf.rows.take(place, rows)
 
     def thin(self, joins: Iterable[StreamSet]) -> None:
         """The states of ``joins`` have lost what was still to be completed."""
@@ -153,6 +186,7 @@ class Losses:
         return {
             "lost": [loss.lost, loss.variance, loss.common_error],
             "weights": self._weights.averages(self._tree.leaves),
+            "arcs": self._weights.newest_arcs,
         }
 
     def load_json(self, values: Mapping[str, Any]) -> None:
@@ -161,4 +195,4 @@ class Losses:
         self.estimate = replace(
             self.estimate, lost=lost, variance=variance, common_error=common_error
         )
-        self._weights.resume(values.get("weights", {}))
+        self._weights.resume(values.get("weights", {}), values.get("arcs", {}))

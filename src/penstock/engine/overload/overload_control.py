@@ -46,6 +46,7 @@ from penstock.engine.overload.debts import Debts
 from penstock.engine.overload.door import Door
 from penstock.engine.overload.freshness import Freshness
 from penstock.engine.overload.half_way_counts import HalfWayCounts
+from penstock.engine.overload.key_arcs import TURN
 from penstock.engine.overload.losses import Losses
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.pace import ROOM, Pace
@@ -60,6 +61,7 @@ from penstock.engine.state.clock import START
 from penstock.engine.state.composites import Composites, concatenate
 from penstock.engine.state.leaf_window import Lull
 from penstock.engine.tree.join_tree import JoinTree
+from penstock.kernels.lifespan import FOREVER
 from penstock.plan.stream_set import StreamSet
 from penstock.query.join_graph import JoinGraph
 
@@ -230,7 +232,13 @@ class OverloadControl:
         self.budget.start(seconds, self.credit is not None)
         if self._repeats:
             self.budget.hold()
-        return self.door.admit(batches, (self.option.seed, self._pushes))
+        return self.door.admit(batches, (self.option.seed, self._pushes), self._turn)
+
+    @property
+    def _turn(self) -> float:
+        """Where arcs of keys begin by now."""
+        spans = [leaf.span for leaf in self._tree.leaves.values() if 0 < leaf.span < FOREVER]
+        return 0.0 if self._now == START or not spans else self._now / (TURN * max(spans))
 
     def repeat(
         self, accounts: Mapping[str, Any] | None, rows: Mapping[str, int], from_base: bool
@@ -271,7 +279,7 @@ class OverloadControl:
         last, self._count, self._rows = self._count, sum(rows.values()), rows
         count = self._count
         self._now = now
-        self._losses.begin(self.door.weights)
+        self._losses.begin(self.door.weights, self.door.arcs)
         self.book.begin()
         self._pace.left, self._is_rationed, self._noted = None, False, 0.0
         self._is_given = given is not None
@@ -438,7 +446,7 @@ class OverloadControl:
         """The ``results`` of the push that may leave, with those of debts that it can pay."""
         self._note(self.budget.rows_left)
         if self._losses.is_to_weigh:
-            self._losses.weigh(results, (self.option.seed, self._pushes))
+            self._losses.weigh(results, (self.option.seed, self._pushes), self.door.keys)
         fresh = self.freshness.on_time(results, self._now)
         stale = len(results) - len(fresh)
         rationing = self._tree.rationing
@@ -573,11 +581,15 @@ class OverloadControl:
     def _drift(self) -> float:
         """How many times what the last push took one like it will take when the windows have been
         filled by such: what is found there changes as they do."""
+        part = self._parts().get("probes and results", 0.0)
+        if self.door.arcs:
+            arc = next(iter(self.door.arcs.values()))
+            longer = arc.length / self._losses.length_there()
+            return 1.0 - part + part * self.door.keys.drift(longer)
         streams = self.door.streams
         held = [self._losses.share_there(StreamSet.of(stream)) for stream in streams]
         taken = 1.0 - sum(self.door.left_out.values()) / max(1, self._count)
         ratio = taken * len(held) / sum(held)
-        part = self._parts().get("probes and results", 0.0)
         return 1.0 - part + part * ratio ** (len(streams) - 1)
 
     def _tell(self) -> None:
@@ -661,6 +673,7 @@ class OverloadControl:
             "staleness": {a: age / self._second for a, age in self.freshness.ages.items()},
             "freshness": {a: f / self._second for a, f in self.freshness.asked.items()},
             "left_out": dict(self.door.all_left_out),
+            "keys": self.door.length,
             "parts": self._parts(),
             "debt": self._debts.measure(self._now, self._second),
             "shares": {str(o): each for o, each in self._shares.shares.items()} if since else {},

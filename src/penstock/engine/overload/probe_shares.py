@@ -27,8 +27,8 @@ from penstock.engine.overload.probe_budget import ProbeBudget
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.overload.allocation import Allocation
 from penstock.overload.allocators import allocate
-from penstock.overload.flow import flow
-from penstock.overload.lifespan_greedy import lifespan_greedy, work_of
+from penstock.overload.flow import flow, saturated
+from penstock.overload.lifespan_greedy import lifespan_greedy, work_by_streams, work_of
 from penstock.overload.path_model import PathModel, thinned
 from penstock.plan.stream_set import StreamSet
 
@@ -84,6 +84,10 @@ class ProbeShares:
         """The part of the need that the shares were made for."""
         self._is_mixed = False
         """Whether probes are limited beside doors."""
+        self._bill: Mapping[StreamSet, float] = {}
+        """Work by the streams whose rows have met for it, as it was when that was allocated."""
+        self._is_by_key = False
+        """Whether rows are chosen by key at the door."""
         self._admitted: Mapping[str, float] = {}
         """The share of rows of each stream that has a door, as allocated."""
         self._priced: Costs = {}
@@ -154,15 +158,30 @@ class ProbeShares:
             began = time.thread_time()
             model, freshness = self._model(rows, seconds, share_there)
             work = replace(budget.prices, result=budget.prices.result + budget.later_price)
-            whole = work_of(model, work)
+            self._bill = work_by_streams(model, work)
+            whole = sum(self._bill.values())
             alone = lifespan_greedy(
                 model, fits * whole, freshness, work, door.streams, only_doors=True
             )
             mixed = lifespan_greedy(model, fits * whole, freshness, work, door.streams)
-            is_mixed = self._is_mixed = mixed.throughput > _CLEARLY * alone.throughput
+            is_mixed = mixed.throughput > _CLEARLY * alone.throughput
             self.allocation = mixed if is_mixed else alone
+            length = door.keys.length_for(fits, self._bill)
+            by_key = length ** door.keys.choices(self._tree.leaves) * saturated(model).throughput
+            self._is_by_key = bool(door.keys.classes) and by_key > self.allocation.throughput
+            self._is_mixed = is_mixed and not self._is_by_key
             self._admitted = dict.fromkeys(door.streams, 1.0) | dict(self.allocation.admitted)
-            door.open(self._admitted)
+            if self._is_by_key:
+                door.open_by_key(length)
+                self.allocation = None
+                if (
+                    door.arcs
+                ):  # Else rows are in that were not chosen, and some of them are too many.
+                    self.shares = dict.fromkeys(self._inputs, 1.0)
+                    self._spent = time.thread_time() - began
+                    return None
+            else:
+                door.open(self._admitted)
             thin = thinned(model, {s: share_there(StreamSet.of(s)) for s in door.streams})
             probing = replace(work, row=0.0)
             now = work_of(thin, probing)
@@ -173,7 +192,10 @@ class ProbeShares:
             self.shares = _shares(thin, lifespan_greedy(thin, now, freshness, probing))
             self._spent = time.thread_time() - began
             return self._at_least(self.shares)
-        door.open({stream: self._scaled(each, fits) for stream, each in self._admitted.items()})
+        if self._is_by_key:
+            door.open_by_key(door.keys.length_for(fits, self._bill))
+        else:
+            door.open({s: self._scaled(each, fits) for s, each in self._admitted.items()})
         if not self._is_mixed:
             return None
         if fits <= self._fits:

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.cells.placement import Placement
-from penstock.cells.value_hash import VERSION
 from penstock.engine.recovery.fingerprint import fingerprint as query_fingerprint
 from penstock.query.expression import Expression
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
@@ -23,6 +22,7 @@ from penstock.sources.portion import Source
 from penstock.sources.row_groups import NeededRows, needed_rows
 from penstock.spark.cells.cell import CellSettings
 from penstock.spark.rows.envelope import report_column
+from penstock.values.value_hash import VERSION
 from penstock.values.wiring import wire
 
 STATICS = "statics"
