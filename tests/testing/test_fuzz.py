@@ -68,7 +68,7 @@ def test_rows_that_are_not_woken_are_found(monkeypatch: pytest.MonkeyPatch) -> N
 def test_guards_that_wait_for_each_other_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_guards, "agrees", lambda guard, others: True)
     with pytest.raises(AssertionError, match="seed"):
-        list(fuzz(8, large_every=0))
+        list(fuzz(4, 78, large_every=0))
 
 
 def test_a_filter_that_loses_keys_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_a_guard_that_is_not_asked_is_found(monkeypatch: pytest.MonkeyPatch) -> 
         Edge, "_pass", lambda edge, rows, passed: rows if passed else ask(edge, rows, passed)
     )
     with pytest.raises(AssertionError, match="guards"):
-        list(fuzz(8, 100, large_every=0))
+        list(fuzz(8, 20, large_every=0))
 
 
 def test_faults_in_kernels_can_still_be_planted() -> None:

@@ -2,7 +2,8 @@
 
 :func:`exists` asks a hash index (:mod:`penstock.kernels.index`); :func:`add` and
 :func:`may_contain` are a Bloom filter, which answers from two bits of a small table and may say yes
-by mistake, never no.
+by mistake, never no. A *table* is a filter, by its address and its words, or a range, by how far it
+reaches and the :func:`tag_of` its operator, which is negative.
 """
 
 from __future__ import annotations
@@ -11,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.kernels.kernel import inlined, kernel
-from penstock.kernels.probe import GROUP, filter_keys, locate, walk_on
+from penstock.kernels.pointer import int64s, uint64s
+from penstock.kernels.probe import (
+    GROUP,
+    LESS,
+    LESS_EQUAL,
+    filter_keys,
+    holds,
+    locate,
+    walk_on,
+)
 
 Int64s = NDArray[np.int64]
 Uint32s = NDArray[np.uint32]
@@ -104,6 +114,40 @@ def may_have(table: UInt64s, key: int) -> bool:
     one = (table[first >> 6] >> np.uint64(first & 63)) & np.uint64(1)
     two = (table[second >> 6] >> np.uint64(second & 63)) & np.uint64(1)
     return bool((one & two) != 0)
+
+
+def tag_of(operator: int) -> int:
+    """The number that stands for a range with ``operator``."""
+    return -1 - operator
+
+
+@inlined
+def is_range(place: int) -> bool:
+    """Whether the table at an address is a range."""
+    return bool(int64s(place, 2)[1] < 0)
+
+
+@inlined
+def may_meet(place: int, key: int) -> bool:
+    """Whether there may be a partner for ``key``, by the table at an address."""
+    table = int64s(place, 2)
+    if table[1] < 0:
+        return bool(holds(-1 - table[1], key, table[0]))
+    return bool(may_have(uint64s(table[0], table[1]), key))
+
+
+@kernel
+def reach(place: int, keys: Int64s, count: int) -> None:
+    """Let the range at an address reach as far as ``count`` of ``keys``, and note if that is
+    further."""
+    table = int64s(place, 3)
+    operator, best = -1 - table[1], table[0]
+    is_upward = operator in (LESS, LESS_EQUAL)
+    for i in range(count):
+        key = keys[np.uint64(i)]
+        best = max(best, key) if is_upward else min(best, key)
+    if best != table[0]:
+        table[0], table[2] = best, 1
 
 
 @kernel

@@ -9,7 +9,8 @@ Composites that wait are kept in a ring of the guard, where a byte tells which s
 them that are new are tested by the join that makes them (:func:`pass_composites`).
 
 A guard without keys lets everybody through as soon as the opposite input has a row. One with a
-filter (``FILTER``, the address of where the filter lies and its size) may let through by mistake.
+table (``FILTER``, the address of where a filter lies and its size, or of how far a range reaches)
+may let through by mistake. With a range, all who wait are tested again when it reaches further.
 One that ``ENDS`` the way of whoever finds no partner knows that none will ever come. One that
 ``RESTS`` has been turned off: all who wait come in.
 
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.kernels.asleep import sort_out, wake
-from penstock.kernels.demand import add_key, may_have
+from penstock.kernels.demand import add_key, is_range, may_meet, reach
 from penstock.kernels.kernel import kernel
 from penstock.kernels.pointer import bytes_at, int64s, uint32s, uint64s
 from penstock.kernels.rings import (
@@ -196,8 +197,7 @@ def _sort_out(
         row = rows[np.uint64(i)]
         passes = has_rows
         if code[guard + FILTER]:
-            table = int64s(code[guard + FILTER], 2)
-            passes = may_have(uint64s(table[0], table[1]), keys[np.uint64(i)])
+            passes = may_meet(code[guard + FILTER], keys[np.uint64(i)])
         asleep[np.uint64(row & beds)] = 0 if passes else number
         rows[np.uint64(kept)] = row
         kept += int(passes)
@@ -323,6 +323,60 @@ def room_behind(
 
 
 @kernel
+def _reach(
+    code: Int64s,
+    guard: int,
+    flags: int,
+    mask: int,
+    first: int,
+    stop: int,
+    keys: NDArray[np.int64],
+) -> None:
+    """Let the range of a guard reach as far as the new rows of its opposite input."""
+    while first < stop:
+        until = stop
+        if flags:
+            first, until = _run_of(flags, mask, first, stop)
+        count = min(until - first, keys.shape[0])
+        news = keys_of(code, code[guard + THEIR_KEYS], 0, mask, first, count, keys)
+        reach(code[guard + FILTER], news, count)
+        first += count
+
+
+@kernel
+def _test_again(
+    code: Int64s,
+    at: int,
+    guard: int,
+    mask: int,
+    count: int,
+    asleep: NDArray[np.uint8],
+    work: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> int:
+    """Bring those of ``count`` rows, in ``found[0]``, to the front that the range of a guard
+    reaches; how many. The others sleep on."""
+    if code[at + WINDOW] >= 0:
+        keys_at(code, code[guard + OWN_KEYS], 0, found, -1, count, keys)
+    else:
+        for column in range(code[at + COLUMNS]):
+            ids = int64s(code[code[guard + SHELF_IDS] + column], mask + 1)
+            for i in range(count):
+                work[0, column, np.uint64(i)] = ids[np.uint64(found[0, np.uint64(i)] & mask)]
+        keys_at(code, code[guard + OWN_KEYS], 0, work[0], -1, count, keys)
+    kept = 0
+    for i in range(count):
+        row = found[0, np.uint64(i)]
+        found[0, np.uint64(kept)] = row
+        if may_meet(code[guard + FILTER], keys[np.uint64(i)]):
+            kept += 1
+        else:
+            asleep[np.uint64(row & mask)] = code[guard + NUMBER]
+    return kept
+
+
+@kernel
 def _wake(
     code: Int64s,
     at: int,
@@ -348,7 +402,14 @@ def _wake(
     flags, their_mask = code[guard + THEIR_FLAGS], rings[opposite, MASK]
     rests = code[guard + RESTS] != 0
     is_for_all = rests or index == 0
-    if flags and is_for_all:
+    is_ranged = code[guard + FILTER] != 0 and is_range(code[guard + FILTER])
+    if is_ranged:
+        table = int64s(code[guard + FILTER], 3)
+        if progress[ROW] == 0 and table[2] == 0:
+            _reach(code, guard, flags, their_mask, first, stop, keys)
+        if table[2] == 0 and not rests:  # Whoever waits has no partner among the news.
+            return DONE
+    elif flags and is_for_all:
         first, _ = _run_of(flags, their_mask, first, stop)
     if is_for_all and not rests and first == stop:  # Any news would do.
         return DONE
@@ -370,6 +431,8 @@ def _wake(
             woken, progress[ROW] = _find_asleep(
                 asleep, mask, progress[ROW], stop, number, found[0, :most]
             )
+            if is_ranged and not rests:
+                woken = _test_again(code, at, guard, mask, woken, asleep, work, keys, found)
         else:
             until = stop
             if flags:
@@ -434,6 +497,8 @@ def _wake(
         if count:
             store(code, code[at + STORE], rings, target, count, sources, narrow, found[1])
             counts[code[at + LET_IN]] += count
+    if is_ranged:
+        int64s(code[guard + FILTER], 3)[2] = 0
     return DONE
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.feedback.demand_range import best_of, holds
 from penstock.engine.feedback.guard import Guard
 from penstock.engine.join.join_step import Input, JoinStep
 from penstock.engine.state.composite_state import key_values
@@ -58,6 +59,10 @@ def share_met(guard: Guard, ids: dict[str, Int64s], leaves: Leaves, growth: floa
     sought = key_values(guard.mine, ids, leaves)
     if len(sought) == 0 or len(target.rows) == 0:
         return 0.0
+    if guard.operator is not None:
+        held = key_values(guard.theirs, newest_rows(target, _SEARCHED_ROWS), leaves)
+        meet = holds(guard.operator, sought, best_of(guard.operator, held))
+        return (int(np.count_nonzero(meet)) + 0.5) / (len(sought) + 1.0)
     index = target.whole_index(guard.theirs)
     if index is not None:
         found = exists(sought, target.rows, index, np.empty(len(sought), np.bool_))
@@ -82,7 +87,7 @@ def _places(keys: Int64s) -> NDArray[np.uint64]:
 
 def rows_per_key(guard: Guard, source: Input, leaves: Leaves) -> float:
     """The rows of ``source`` that have the key of a row of the opposite input, on average."""
-    if not guard.theirs or len(source.rows) == 0:
+    if not guard.theirs or guard.operator is not None or len(source.rows) == 0:
         return 0.0
     own = np.sort(key_values(guard.mine, newest_rows(source, SAMPLE_ROWS), leaves))
     news = key_values(guard.theirs, newest_rows(guard.opposite.input, SAMPLE_ROWS), leaves)

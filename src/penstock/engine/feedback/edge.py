@@ -205,7 +205,7 @@ class Edge:
     def commit(self) -> bool:
         """The push is done; whether a guard is gone with it."""
         for guard in self._open:
-            guard.waiting.commit()
+            guard.commit()
         is_less = bool(self._leaving)
         if is_less:
             for guard in self._leaving:
@@ -218,7 +218,7 @@ class Edge:
     def undo(self) -> None:
         """The push has failed: those who were woken sleep on."""
         for guard in self._open:
-            guard.waiting.undo_claims()
+            guard.undo()
 
     # -- on and off, between pushes ----------------------------------------------------------
 

@@ -73,6 +73,8 @@ PAIR_PASSING = 10.0
 KEY_COLUMN = 8.0
 RETURN = 15.0
 FORGET = 12.0
+REACH = 4.0
+SCAN_ASLEEP = 0.3
 FILTER_TEST = 8.0
 FILTER_ADD = 8.0
 GUARD_PER_PUSH = 1_000.0
@@ -80,7 +82,8 @@ EDGE_PER_PUSH = 3_000.0
 """Nanoseconds, about: of a row that is tested, put to sleep or woken, of a row that the opposite
 input gets and of each row with its key; of an entry in an index, a probe, a row that nested loops
 go by, a pair; of a key column of a composite that is fetched; of a row of an input that is
-looked at for going back to sleep, and of a pair that is forgotten; of a filter; and of a push."""
+looked at for going back to sleep, and of a pair that is forgotten; of a row that
+a range has to reach, and of a row that may wait for it; of a filter; and of a push."""
 
 MARGIN = 1.25
 """How much more than its cost a guard must promise before it is turned on. What it promises is a
@@ -263,6 +266,7 @@ class FeedbackPolicy:
         record.pairs_per_row = pairs / admitted
         per_row = self._value_of_row(record, record.pairs_per_row)
         fixed = pushes * (GUARD_PER_PUSH + (0.0 if edge.is_guarded else EDGE_PER_PUSH))
+        fixed += pushes * self._scan_cost(record)
         if admitted * (per_row - MARGIN * TEST) < MARGIN * fixed:
             return _Price(0.0, 1.0)  # Even if nobody had a partner: no need to look.
         growth = self._filling(guard.opposite.streams)
@@ -276,7 +280,7 @@ class FeedbackPolicy:
         cost = admitted * (TEST + lonely * self._sleep_cost(guard) + (lonely - idle) * WAKE)
         cost += news * (keeping + self._news_cost(record))
         if isinstance(edge.source, LeafWindow):
-            if not edge.source.users_of(guard.mine):
+            if guard.operator is None and not edge.source.users_of(guard.mine):
                 cost += came * INSERT
             if not edge.is_guarded:
                 cost += admitted * (1.0 - idle) * INSERT
@@ -304,9 +308,10 @@ class FeedbackPolicy:
         cost = returned and admitted * self._look_cost(pairs_per_row)
         cost += tested * TEST + slept * self._sleep_cost(guard) + woken * WAKE
         keeping = self._keeping_cost(guard, "index" if guard.filter is None else "bloom")
-        cost += news * (keeping + self._news_cost(record)) + pushes * GUARD_PER_PUSH
+        cost += news * (keeping + self._news_cost(record))
+        cost += pushes * (GUARD_PER_PUSH + self._scan_cost(record))
         if isinstance(edge.source, LeafWindow):
-            if guard.mine and edge.source.users_of(guard.mine) == 1:
+            if guard.mine and guard.operator is None and edge.source.users_of(guard.mine) == 1:
                 cost += came * INSERT
             if not others:
                 cost += (tested - idle) * INSERT + pushes * EDGE_PER_PUSH
@@ -370,11 +375,19 @@ class FeedbackPolicy:
         guard = record.guard
         if not guard.theirs:
             return 0.0
+        if guard.operator is not None:
+            return REACH
         if isinstance(guard.waiting, Waiting):
             source = guard.waiting if guard.is_on else record.edge.input
         else:
             source = record.edge.source
         return NEWS + NEWS_PER_ROW * rows_per_key(guard, source, self._leaves)
+
+    def _scan_cost(self, record: _Record) -> float:
+        """Nanoseconds per push for a look at all who wait, when a range reaches further."""
+        if record.guard.operator is None:
+            return 0.0
+        return SCAN_ASLEEP * len(record.edge.source.rows)
 
     def _detection_for(self, guard: Guard) -> tuple[Detection, float]:
         """How to detect partners, and the nanoseconds for each row of the opposite input."""
@@ -385,7 +398,7 @@ class FeedbackPolicy:
 
     def _keeping_cost(self, guard: Guard, detection: Detection) -> float:
         """Nanoseconds for each row of the opposite input of keeping what detects partners."""
-        if not guard.theirs:
+        if not guard.theirs or guard.operator is not None:
             return 0.0
         target = guard.opposite.input
         key = 0.0 if isinstance(target, LeafWindow) else KEY_COLUMN * len(guard.theirs)

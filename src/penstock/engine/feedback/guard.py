@@ -15,6 +15,10 @@ lattice, the input (A B) level 2, and so on. A component without columns is the 
 its rows wait while O is empty, which is demand-driven operator execution (DOE). Messages are sent
 per value: a row whose value somebody waits with already is a known MNS and sends none.
 
+Where nothing is equated, rows that are compared with ``<``, ``<=``, ``>`` or ``>=`` wait for the
+opposite input to reach far enough (:mod:`penstock.engine.feedback.demand_range`); several such
+comparisons are several guards.
+
 Which guards there may be is argued in :mod:`penstock.engine.feedback.edge`.
 """
 
@@ -27,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.feedback.demand_filter import DemandFilter
+from penstock.engine.feedback.demand_range import DemandRange
 from penstock.engine.feedback.feedback import Command, Detection, Message
 from penstock.engine.feedback.waiting import Waiting
 from penstock.engine.feedback.waiting_in_window import WaitingInWindow
@@ -87,28 +92,33 @@ class Guard:
         leaves: Mapping[str, LeafWindow],
         counts: list[int],
         log: list[Message] | None,
+        operator: int | None = None,
     ) -> None:
         """``within`` is the input of ``consumer``, the join with ``opposite``, that ``source`` is
-        in. ``counts`` is the tally of the whole tree."""
+        in. ``counts`` is the tally of the whole tree. With an ``operator`` other than ``=``, there
+        is one pair of ``keys``, compared with that."""
         self.streams = source.streams
         self.opposite = opposite
         self.within = within
         self.consumer = consumer
         self.mine = tuple(mine for mine, _ in keys)
         self.theirs = tuple(theirs for _, theirs in keys)
+        self.operator = operator
         self.is_on = False
         self.waiting: Waiting | WaitingInWindow
+        sought = self.mine if operator is None else ()
         if isinstance(source, LeafWindow):
-            self.waiting = WaitingInWindow(source, self.mine)
+            self.waiting = WaitingInWindow(source, sought)
         else:
-            self.waiting = Waiting(source.streams, leaves, self.mine)
+            self.waiting = Waiting(source.streams, leaves, sought)
         self._counts = counts
         self.place = len(counts)
         counts += [0, 0, 0, 0, 0]
         self._leaves = leaves
         self._detection: Detection = "index"
-        self.filter: DemandFilter | None = None
-        """The filter over the keys of the opposite input, if that detects who has no partner."""
+        self.filter: DemandFilter | DemandRange | None = None
+        """The filter over the keys of the opposite input, or how far they reach, if that detects
+        who has no partner."""
         self.index: HashIndex | None = None
         self._target: Input | None = None
         self._log = log
@@ -164,7 +174,9 @@ class Guard:
         self._target = target
         if not self.theirs:
             return
-        if self._detection == "bloom":
+        if self.operator is not None:
+            self.filter = DemandRange(target, self.theirs[0], self.operator, self._leaves)
+        elif self._detection == "bloom":
             self.filter = DemandFilter(target, self.theirs, self._leaves)
         else:
             self.index = target.index_on(self.theirs)
@@ -182,6 +194,10 @@ class Guard:
         if news is None:
             return None
         keys = key_values(self.theirs, news.ids, self._leaves) if self.theirs else _ANY
+        if isinstance(self.filter, DemandRange):
+            if not self.filter.add(keys):
+                return None
+            return self._woken(self.waiting.claim_if(self.partners))
         if self.filter is not None:
             self.filter.add(keys)
         return self._woken(self.waiting.claim(keys))
@@ -228,6 +244,18 @@ class Guard:
         self._suspend(_pick(ids, idle))
         return _pick(ids, passed)
 
+    def commit(self) -> None:
+        """The push is done."""
+        self.waiting.commit()
+        if isinstance(self.filter, DemandRange):
+            self.filter.commit()
+
+    def undo(self) -> None:
+        """The push has failed: those who were woken sleep on."""
+        self.waiting.undo_claims()
+        if isinstance(self.filter, DemandRange):
+            self.filter.undo()
+
     def partners(self, ids: Ids) -> Bools:
         """Which of ``ids`` may have a partner, also among rows that probes skip for now."""
         assert self._target is not None
@@ -268,7 +296,10 @@ class Guard:
             for key in self.mine
         ]
         if command == "suspend":
-            known = self.waiting.holds(self._keys_of(ids))
+            if self.operator is not None:  # Each value is told: none stands for another.
+                known = np.zeros(_count(ids), np.bool_)
+            else:
+                known = self.waiting.holds(self._keys_of(ids))
             if known.all():
                 return
             columns = [column[~known] for column in columns]

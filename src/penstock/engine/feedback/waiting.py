@@ -7,7 +7,7 @@ ring is packed, so a byte tells who still waits; a failed push takes its claims 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from penstock.plan.stream_set import StreamSet
 from penstock.values.wiring import KeyColumn
 
 Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 class Waiting(CompositeState):
@@ -68,6 +69,12 @@ class Waiting(CompositeState):
             at, found = probe_keys(keys, rows, self.index, rows.head, len(keys) * self._ratio)
             self._ratio = 0.5 * self._ratio + 0.5 * len(at) / len(keys)
         return self._hand_over(found)
+
+    def claim_if(self, passes: Callable[[Mapping[str, Int64s]], Bools]) -> dict[str, Int64s] | None:
+        """Hand over those who wait that pass a test."""
+        found = np.arange(self.rows.tail, self.rows.head, dtype=np.int64)
+        found = found[self._waits(found)]
+        return self._hand_over(found[passes(self.resolve(found))]) if len(found) else None
 
     def claim_all(self) -> dict[str, Int64s] | None:
         """Hand over all that wait."""

@@ -11,7 +11,7 @@ result; these are in no index, and awake for ever. Composites that wait are kept
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from penstock.kernels import asleep as kernel
 from penstock.values.wiring import KeyColumn
 
 Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 _ROOM = 256
 _NOBODY = np.empty(0, np.int64)
@@ -134,6 +135,14 @@ class WaitingInWindow:
             if count < room:
                 return self._hand_over(found[0] if len(found) == 1 else np.concatenate(found))
             room *= 8
+
+    def claim_if(self, passes: Callable[[Mapping[str, Int64s]], Bools]) -> dict[str, Int64s] | None:
+        """Hand over those who wait that pass a test."""
+        found = self._window.asleep.at(self.number) if self.number else _NOBODY
+        if len(found):
+            found = found[passes({self._alias: found})]
+        self._window.asleep.bytes[found & self._window.rows.mask] = 0
+        return self._hand_over(found)
 
     def claim_all(self) -> dict[str, Int64s] | None:
         """Hand over all that wait."""

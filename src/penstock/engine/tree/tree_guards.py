@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.engine.feedback.back_to_sleep import may_go_back, put_back
+from penstock.engine.feedback.demand_range import RANGED
 from penstock.engine.feedback.edge import Edge, agrees, in_order, may_wait_for
 from penstock.engine.feedback.feedback import Detection, Feedback, Message
 from penstock.engine.feedback.feedback_policy import FeedbackPolicy
@@ -77,21 +78,27 @@ class TreeGuards:
         self, edge: Edge, opposites: list[tuple[Node, Edge, Edge]], feedback: Feedback
     ) -> None:
         for consumer, opposite, within in opposites:
-            keys = self._tree.wiring.between(edge.streams, opposite.streams).keys
-            level = len({mine.stream for mine, _ in keys})
+            linking = self._tree.wiring.between(edge.streams, opposite.streams)
+            level = len({mine.stream for mine, _ in linking.keys})
             if feedback.level is not None and level > feedback.level:
                 continue
-            guard = Guard(
-                edge.source,
-                opposite,
-                within.streams,
-                consumer.streams,
-                keys,
-                self._tree.leaves,
-                self._tree.counts,
-                self.messages if feedback.record else None,
-            )
-            edge.guards.append(guard)
+            ranges = [each for each in linking.conditions if each.operator in RANGED]
+            for condition in ranges if ranges and not linking.keys else [None]:
+                keys, operator = linking.keys, None
+                if condition is not None:
+                    keys, operator = ((condition.left, condition.right),), condition.operator
+                guard = Guard(
+                    edge.source,
+                    opposite,
+                    within.streams,
+                    consumer.streams,
+                    keys,
+                    self._tree.leaves,
+                    self._tree.counts,
+                    self.messages if feedback.record else None,
+                    operator,
+                )
+                edge.guards.append(guard)
 
     def begin(self) -> None:
         """Pushes come from now on."""
