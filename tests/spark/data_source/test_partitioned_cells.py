@@ -297,6 +297,7 @@ def test_a_grid_in_which_one_source_is_partitioned(topics: Topics, tmp_path: Pat
     assert total > 100
 
 
+@pytest.mark.xdist_group("spark")
 def test_buckets_are_those_of_spark(spark: SparkSession) -> None:
     values: dict[str, list[Any]] = {
         "BIGINT": [0, 1, -1, 2**40 + 17, -(2**50)],
@@ -312,6 +313,7 @@ def test_buckets_are_those_of_spark(spark: SparkSession) -> None:
         )
 
 
+@pytest.mark.xdist_group("spark")
 def test_files_that_spark_has_bucketed(spark: SparkSession, tmp_path: Path) -> None:
     """Written by Spark, read by three cells of the data source: the answer of Spark's own join."""
     penstock.spark.register(spark)
