@@ -166,7 +166,7 @@ def complete_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("_FEWEST_OPEN_ROWS", 1), ("_SAMPLE_ROWS", 2), ("LEAN", 1e9)):
         monkeypatch.setattr(missing, name, value)
     monkeypatch.setattr(tree_completion, "_ROWS_WORTH_COMPLETING", 0)
-    monkeypatch.setattr(tree_completion, "_COMPLETED_PER_ROW", 0)
+    monkeypatch.setattr(tree_completion, "COMPLETED_PER_ROW", 0)
     monkeypatch.setattr(asked_values, "_FEWEST", 2)
     monkeypatch.setattr(spare_memory, "_SMALL", 1)
 
