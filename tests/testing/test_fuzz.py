@@ -26,7 +26,7 @@ def test_both_ways_and_the_oracle_agree(start: int) -> None:
     assert ways["compiled"] > 20
 
 
-@pytest.mark.parametrize("seed", [500257])
+@pytest.mark.parametrize("seed", [500257, 1001176])
 def test_what_long_runs_have_found(seed: int) -> None:
     """500257: no memory while states are completed, under ``defer``, after a restart."""
     fuzz_case(seed)

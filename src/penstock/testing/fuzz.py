@@ -117,10 +117,26 @@ def fuzz_case(seed: int) -> dict[str, int]:
         answer = run.engine.finish()
         assert_same_rows(answer, expected, graph, instants=oracle.instants, context=context)
     asked = [run.guard_counts() for run in runs]
-    assert asked[0] == asked[1], (
+    assert _did_the_same(*asked), (
         f"seed {seed}, guards: {asked[0]}\nand {asked[1]}, {options}\n{case}"
     )
     return runs[0].ways()
+
+
+def _did_the_same(compiled: list[tuple[Any, ...]], reference: list[tuple[Any, ...]]) -> bool:
+    """Whether guards did the same with all rows that lived.
+
+    Where a row dies in the push in which somebody comes for whom it has waited, the reference wakes
+    it, and asks other guards about it; the compiled push has let go of it by then.
+    """
+    woken: dict[str, int] = {}
+    for one, other in zip(compiled, reference, strict=True):
+        woken[one[0]] = woken.get(one[0], 0) + other[3] - one[3]
+    for one, other in zip(compiled, reference, strict=True):
+        more = [theirs - own for own, theirs in zip(one[2:], other[2:], strict=True)]
+        if one[:2] != other[:2] or min(more) < 0 or max(more) > woken[one[0]]:
+            return False
+    return True
 
 
 def _fuzz_short(chance: random.Random, case: Case, seed: int) -> dict[str, int]:
