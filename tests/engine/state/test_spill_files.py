@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import gc
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -75,6 +78,29 @@ def test_what_is_refused_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert files.block(1) is None
     assert files.refused.startswith("No space left on device")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_does_not_reach_the_disk_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = SpillFiles(tmp_path)
+    block = files.block(1 << 16)
+    assert block is not None
+    block[:] = 7
+    assert files.settled(block)
+    assert files.refused == ""
+
+    def failing(*_: Any) -> int:
+        ctypes.set_errno(errno.EIO)
+        return -1
+
+    monkeypatch.setattr(spill_files._system(), "msync", failing)
+    assert not files.settled(block)
+    assert files.failed
+    told = f"Input/output error while rows were written ({tmp_path}); they stay in memory"
+    assert files.refused == told
+    assert files.array(pa.array(range(10_000))) is None
+    assert (block == 7).all()
 
 
 def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,9 @@ import pyarrow as pa
 import pytest
 
 import penstock
+from penstock.engine.state import payload, ring_files
+from penstock.engine.state import rows as rows_module
+from penstock.engine.state.address import address_of
 from penstock.testing.compare import difference, rows_of
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.int64()), ("v", pa.float64()), ("s", pa.string())])
@@ -128,6 +131,62 @@ def test_without_disk_nothing_is_lost_and_it_is_said(tmp_path: Path) -> None:
     assert engine.metrics()["state"]["disk"]["refused"] is None
     told = [e.reason for e in engine.drain_events() if "no more rows go to disk" in e.reason]
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("first", [0, 2, 11])
+@pytest.mark.parametrize("text", [TEXTS["range"], TEXTS["fixed"]], ids=["range", "fixed"])
+def test_a_disk_that_fails_loses_nothing_and_it_is_said(
+    text: str, first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From some write on four in a row do not reach the disk: pages of theirs that are let go are
+    read again as zeros. Then the disk is well."""
+    free = engine_of(text)
+    limits = penstock.Limits(memory=50_000)
+    engine = engine_of(text, limits=limits, spill_folder=tmp_path)
+    spilling = engine._join.spilling
+    assert spilling is not None
+    spilling.pushes_after_refusal = 3
+    files, calls, told = spilling.files, 0, 0
+    lost: dict[int, int] = {}
+
+    def losing(part: Any) -> None:
+        start = address_of(part) if part.nbytes else 0
+        if any(each <= start < each + size for each, size in lost.items()):
+            part[...] = 0
+
+    for module in (ring_files, rows_module, payload):
+        monkeypatch.setattr(module, "let_go", losing)
+
+    def settled(block: Any) -> bool:
+        nonlocal calls
+        calls += 1
+        if calls <= first or calls > first + 4:
+            lost.pop(address_of(block), None)
+            return True
+        lost[address_of(block)] = block.nbytes
+        files.refused = "Input/output error while rows were written"
+        files.failed = True
+        return False
+
+    vars(files)["settled"] = settled
+    for second in range(30):
+        tables = given(free, batch(second, 300))
+        before = calls
+        expected = rows_of(free.push(tables))
+        assert difference(rows_of(engine.push(tables)), expected) is None, second
+        if before <= first + 3 < calls or (first <= before < calls <= first + 4):
+            told += 1
+            rings = [leaf.rows for leaf in engine._join.all_leaves]
+            assert all(rows.on_disk is None for rows in rings), "all is back in memory"
+            assert not files.failed
+            assert engine.metrics()["control"]["exceeded"] == ["memory"]
+    assert told
+    reasons = [event.reason for event in engine.drain_events()]
+    assert any(
+        "no more rows go to disk: Input/output error while rows were written" in reason
+        for reason in reasons
+    )
+    assert engine.metrics()["state"]["disk"]["bytes"] > 0, "and later rows go there again"
 
 
 def test_no_disk_if_none_is_allowed(tmp_path: Path) -> None:

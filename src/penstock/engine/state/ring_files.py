@@ -72,6 +72,10 @@ class RingFiles:
             return column.nbytes
         return column.itemsize * (head - max(self.cold[kind], tail))
 
+    def settled(self) -> bool:
+        """Whether all blocks are on the disk, now that they have been written and waited for."""
+        return all(self.files.settled(block) for block in self.blocks.values())
+
     def let_go(self, columns: Iterable[tuple[NDArray[Any], int]], head: int) -> None:
         """Let go of all pages of the ``columns`` (each with its kind) that have no row from
         ``cold`` on; ``head`` is the row that comes next."""

@@ -161,7 +161,7 @@ class Rows:
 
     def spill(self, kind: int, before: int, files: SpillFiles) -> bool:
         """Keep the rows before ``before`` on disk alone, as far as columns of a ``kind`` go; False
-        if there is no room on disk, and nothing has changed."""
+        if there is no room on disk, or they could not be written there: then they are in memory."""
         disk = self.on_disk or RingFiles(files)
         if kind not in disk.blocks:
             wanted, known = disk.wanted, self.on_disk
@@ -176,7 +176,10 @@ class Rows:
                     disk.wanted, self.on_disk = wanted, known
             if kind not in disk.blocks:
                 return False
-        disk.cold[kind] = max(disk.cold[kind], min(before, self.head))
+        cold = max(disk.cold[kind], min(before, self.head))
+        if cold > disk.cold[kind] and not files.settled(disk.blocks[kind]):
+            return False
+        disk.cold[kind] = cold
         self.let_go()
         return True
 
@@ -479,13 +482,15 @@ class Rows:
         self._adopt(*fresh)
         for old, new in zip(old_columns, self.columns, strict=True):
             ring.move(old, old_mask, new, self.mask, self.tail, self.head)
-            if self.on_disk is not None:  # So that never more than a column comes back at once.
+            # So that never more than a column comes back at once.
+            if self.on_disk is not None and self.on_disk.settled():
                 self.let_go()
                 for block in old_blocks:
                     let_go(block)
         for index, entries in zip(self.indexes, old_entries, strict=True):
             index.enter_again(self.mask, entries, old_mask, self.tail)
-        self.let_go()
+        if self.on_disk is not None and self.on_disk.settled():
+            self.let_go()
 
 
 def _cut(whole: Block, sizes: list[int]) -> list[Block]:

@@ -13,6 +13,15 @@ it with the last mapping, also when the process is killed.
 process, so all of a file is asked for when it is made (``posix_fallocate``). If it is refused, or
 would leave others too little room, or is more than a limit on disk allows, there is no block; what
 was to be moved stays in memory, and why is kept to be told.
+
+**A disk that fails costs none either.** The system writes pages when it likes, and one that could
+not be written counts as clean all the same: it would be dropped, and read again as it was before.
+So before pages are let go for the first time they are written and waited for (``msync``,
+:meth:`SpillFiles.settled`). If that fails (EIO, or ENOSPC of a file system that finds room only
+when it writes) they are still in memory; they stay there, everything that lies in files comes back
+to memory, and it is told. What is not covered: pages of rows that count as held in memory, in a
+file nevertheless, whose write fails unnoticed and that the system drops for want of memory before
+the next rows go to disk.
 """
 
 from __future__ import annotations
@@ -42,6 +51,8 @@ _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs"})
 _LARGE_FILES = "/var/tmp"
 _MOUNTS = Path("/proc/self/mounts")
 _FAILED = ctypes.c_void_p(-1).value
+_MS_SYNC = 4
+"""Linux's number for an msync that waits."""
 
 
 class SpillFiles:
@@ -58,6 +69,8 @@ class SpillFiles:
         """Rows that were read from files, once for each column."""
         self.refused = ""
         """Why the latest block was refused; empty if it was not."""
+        self.failed = False
+        """Whether rows in files did not reach the disk, and have to come back to memory."""
 
     @property
     def folder(self) -> str:
@@ -76,7 +89,8 @@ class SpillFiles:
         except OSError as problem:
             self.refused = f"{problem.strerror or problem} ({self._folder or 'temporary folder'})"
             return None
-        self.refused = ""
+        if not self.failed:  # Else why is yet to be told.
+            self.refused = ""
         self.nbytes += size
         self.count += 1
         return block
@@ -95,6 +109,16 @@ class SpillFiles:
         self.nbytes -= size
         self.count -= 1
 
+    def settled(self, block: Block) -> bool:
+        """Whether all of ``block`` is on the disk, now that it has been written and waited for."""
+        system = _system()
+        if system is None or system.msync(address_of(block), block.nbytes, _MS_SYNC) == 0:
+            return True
+        problem = os.strerror(ctypes.get_errno())
+        self.refused = f"{problem} while rows were written ({self.folder}); they stay in memory"
+        self.failed = True
+        return False
+
     def array(self, values: pa.Array) -> tuple[pa.Array, Block] | None:
         """``values`` in a file, and the block they are in; None if that is refused, or no Arrow
         file can hold them."""
@@ -104,6 +128,8 @@ class SpillFiles:
             if block is None:
                 return None
             _written(batch, pa.FixedSizeBufferWriter(pa.py_buffer(block)))
+            if not self.settled(block):
+                return None
             return pa.ipc.open_file(pa.py_buffer(block)).get_batch(0).column(0), block
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None  # Other columns can go, now and later.
@@ -177,6 +203,8 @@ class _System:
         self.mmap.argtypes = (pointer, size, number, number, number, ctypes.c_ssize_t)
         self.munmap = library.munmap
         self.munmap.argtypes = (pointer, size)
+        self.msync = library.msync
+        self.msync.argtypes = (pointer, size, number)
         self.madvise = library.madvise
         self.madvise.argtypes = (pointer, size, number)
 

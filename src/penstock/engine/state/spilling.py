@@ -8,7 +8,8 @@ not: rows have the numbers and the places that they had
 (:mod:`penstock.engine.state.ring_files`).
 
 It goes down to a little below the limit, so that not every push has to move a few rows. When a
-window has shrunk so much that all of it would fit into half of the limit, it comes back.
+window has shrunk so much that all of it would fit into half of the limit, it comes back. If the
+disk fails, all rings come back at once, and it is left alone for a while.
 
 States of joins go last, and come back first: how large they are is for the plan to decide, and the
 controller changes it before anything goes to disk, and again when a state has to. Until then, in a
@@ -101,7 +102,8 @@ class Spilling:
 
     def keep_within(self, held: Callable[[], int]) -> None:
         """A push is done, after which so many bytes are ``held``: move what is too much."""
-        if self.files.count:
+        self._rescue()
+        if self.files.count and not self.files.failed:
             for leaf in self._leaves:
                 leaf.let_go()
             for rows in self._states():
@@ -111,8 +113,9 @@ class Spilling:
             return
         with contextlib.suppress(MemoryError):  # Nothing has changed then, and the next push tries.
             for parts in (self._payload, self._keys, self._rings_of_states):
-                if held() > self._most:
+                if held() > self._most and not self.files.failed:
                     self._move(parts, held)
+            self._rescue()
             if self.files.refused:
                 self._wait = self.pushes_after_refusal
             elif self.files.count:
@@ -139,10 +142,22 @@ class Spilling:
             if not all(had_room) or share == 1.0:
                 return
 
+    def _rescue(self) -> None:
+        """Hold all rings in memory again if something did not reach the disk: it is still there."""
+        if self.files.failed:
+            with contextlib.suppress(MemoryError):  # The next push tries again.
+                for rows in self._rings():
+                    if rows.on_disk is not None:
+                        rows.bring_back()
+                self.files.failed = False
+                self._wait = self.pushes_after_refusal
+
+    def _rings(self) -> list[Rows]:
+        return [*self._states(), *(leaf.rows for leaf in self._leaves)]
+
     def _bring_back(self, held: int) -> None:
         """Hold all rings in memory again, if that takes no more than half of the limit."""
-        rings = [*self._states(), *(leaf.rows for leaf in self._leaves)]
-        away = [rows for rows in rings if rows.on_disk is not None]
+        away = [rows for rows in self._rings() if rows.on_disk is not None]
         if away and held + sum(rows.bytes_away for rows in away) <= BACK * self._most:
             for rows in away:
                 rows.bring_back()
