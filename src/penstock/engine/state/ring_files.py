@@ -73,12 +73,15 @@ class RingFiles:
         return column.itemsize * (head - max(self.cold[kind], tail))
 
     def settled(self) -> bool:
-        """Whether all blocks are on the disk, now that they have been written and waited for."""
-        return all(self.files.settled(block) for block in self.blocks.values())
+        """Whether all blocks are on the disk, now that they have been written and waited for. One
+        that has failed is asked no more: the system tells that once."""
+        return not self.files.failed and all(self.files.settled(block) for block in self.blocks.values())
 
     def let_go(self, columns: Iterable[tuple[NDArray[Any], int]], head: int) -> None:
         """Let go of all pages of the ``columns`` (each with its kind) that have no row from
-        ``cold`` on; ``head`` is the row that comes next."""
+        ``cold`` on; ``head`` is the row that comes next. After a write that failed, of none."""
+        if self.files.failed:
+            return
         for column, kind in columns:
             if not self.holds(column, kind):
                 continue
