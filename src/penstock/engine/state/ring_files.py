@@ -75,7 +75,8 @@ class RingFiles:
     def settled(self) -> bool:
         """Whether all blocks are on the disk, now that they have been written and waited for. One
         that has failed is asked no more: the system tells that once."""
-        return not self.files.failed and all(self.files.settled(block) for block in self.blocks.values())
+        blocks = self.blocks.values()
+        return not self.files.failed and all(self.files.settled(block) for block in blocks)
 
     def let_go(self, columns: Iterable[tuple[NDArray[Any], int]], head: int) -> None:
         """Let go of all pages of the ``columns`` (each with its kind) that have no row from
