@@ -131,7 +131,9 @@ class _Run:
 
 
 def told(taken: Taken) -> list[tuple[str, str]]:
-    return [(event.action, event.plan) for event in taken.decisions]
+    """What was decided; that a plan has all it lacked comes when it comes."""
+    events = [event for event in taken.decisions if event.action != "complete"]
+    return [(event.action, event.plan) for event in events]
 
 
 def test_orders_are_obeyed_once_and_again_where_they_were(
@@ -243,7 +245,7 @@ def test_a_job_on_spark_is_pinned_undone_and_restarted(
     assert given == [("pin", False), ("pin", True), ("pin", False), ("undo", False)]
     wanted = [("pin", SECOND), ("pin", FIRST), ("undo", SECOND)]
     for cell in (0, 1):
-        mine = [e for e in first if isinstance(e, PlanDecision) and e.cell == cell]
+        mine = [e for e in _decided(first) if e.cell == cell]
         assert [(each.action, each.plan) for each in mine] == wanted
     already = len(case.written["A"])
     second = run(None, {"command": "unpin"})
@@ -254,10 +256,16 @@ def test_a_job_on_spark_is_pinned_undone_and_restarted(
     ]
     assert plans
     assert all(each == {SECOND} for each in plans)
-    assert [e.action for e in second if isinstance(e, PlanDecision)] == ["unpin", "unpin"]
+    assert [each.action for each in _decided(second)] == ["unpin", "unpin"]
     assert case.results() == case.expected()
     assert case.log() == first + second
 
 
 def _rows(events: list[Event]) -> int:
     return sum(sum(each.rows.values()) for each in events if isinstance(each, Batch))
+
+
+def _decided(events: list[Event]) -> list[PlanDecision]:
+    """What was decided; that a plan has all it lacked comes when it comes."""
+    found = [event for event in events if isinstance(event, PlanDecision)]
+    return [event for event in found if event.action != "complete"]
