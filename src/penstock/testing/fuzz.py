@@ -60,7 +60,7 @@ _SPARSE = 16
 """Rows of which one is kept in a stream that is compared by ranges alone: all others meet it."""
 _SHORT_EVERY = 6
 """One case of so many has a budget that is short."""
-_RANGE = re.compile(r"(\[RANGE (?!UNBOUNDED)[^]]*\])")
+_RANGE = re.compile(r"(\[(?:RANGE (?!UNBOUNDED)[^]]*|NOW)\])")
 _STRATEGIES = ("jisc", "moving-state", "parallel-track")
 _AT_ONCE_EVERY = 4
 """Every so many seeds JISC is left to ``auto``, with a budget that all fits in: what depends on a
@@ -175,7 +175,7 @@ def _fuzz_short(chance: random.Random, case: Case, seed: int) -> dict[str, int]:
         overload = run.engine.metrics()["overload"]
         is_whole = policy == "defer" and graph.emission != "rstream"
         is_whole &= not graph.by_rows  # No FRESHNESS there: what is late may be lost.
-        is_whole &= overload["forgotten"] == overload["stale"] == 0
+        is_whole &= overload["forgotten"] == overload["stale"] == overload["lost"]["results"] == 0
         found = difference(left[run], due) if is_whole else surplus(left[run], due)
         assert found is None, f"seed {seed}, {run}, finish, {options}\n{case}\n{found}"
     return runs[0].ways()

@@ -2,16 +2,20 @@
 
 A probe that was put off looks back: it needs the rows that were alive when it should have been
 made, so windows hold these until it is paid, or until no result of it would be fresh any more. Then
-it is forgotten, and told.
+it is forgotten, and told. And where some of its partners are too old for a fresh result by the time
+it is made, it misses these: what it finds with the others tells how many results that were, if rows
+come evenly.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.engine.overload.freshness import Freshness
+from penstock.engine.rationing.rationing import alive
 from penstock.engine.state.clock import END
 from penstock.engine.state.composites import Composites, concatenate
 from penstock.engine.state.leaf_window import Lull
@@ -24,6 +28,28 @@ _AT_ONCE = 1 << 13
 
 _PARTS = 4
 """Of the time over which probes are owed, one such part is given up at once."""
+
+
+@dataclass(slots=True)
+class Payment:
+    """Owed probes that were made."""
+
+    fresh: Composites
+    """The results of that which may leave."""
+    probes: int
+    stale: int = 0
+    """Results that may not."""
+    found: Counter[StreamSet] = field(default_factory=Counter)
+    """Fresh results, by the input whose rows probed."""
+    there: dict[StreamSet, float] = field(default_factory=lambda: defaultdict(float))
+    """Probes of each input, of each the part whose partners are still fresh."""
+    gone: dict[StreamSet, float] = field(default_factory=lambda: defaultdict(float))
+    """The other parts."""
+
+    @property
+    def shares(self) -> dict[StreamSet, float]:
+        """The part of the partners of each input that was still fresh."""
+        return {origin: each / (each + self.gone[origin]) for origin, each in self.there.items()}
 
 
 class Debts:
@@ -79,15 +105,27 @@ class Debts:
         part = (debt.youngest - debt.oldest) // _PARTS
         return Counter(debt.forget_older(debt.oldest + part + 1))
 
-    def pay(self, affordable: Callable[[StreamSet], float]) -> tuple[Composites | None, int]:
-        """Make up for owed probes as long as rows are ``affordable``: all results of that, and how
-        many were paid."""
+    def pay(self, affordable: Callable[[StreamSet], float], now: int) -> Payment | None:
+        """Make up for owed probes as long as rows are ``affordable``; None if none is."""
         rationing = self._tree.rationing
         assert rationing is not None
-        owed = len(rationing.debt)
         with self._tree.unhidden():
-            late = rationing.pay(self._tree.process_late, affordable, _AT_ONCE)
-        return concatenate(late) if late else None, owed - len(rationing.debt)
+            paid = rationing.pay(self._tree.process_late, affordable, _AT_ONCE)
+        if not paid:
+            return None
+        late = [self._freshness.late(each.results, now) for each in paid]
+        payment = Payment(concatenate(late), sum(len(each.owed) for each in paid))
+        payment.stale = sum(len(each.results) for each in paid) - len(payment.fresh)
+        for each, fresh in zip(paid, late, strict=True):
+            others = self._tree.root.streams - each.origin
+            there = self._freshness.share_left(others, each.owed.births, now)
+            if self._by_rows:
+                edge = next(edge for edge in self._tree.edges if edge.streams == each.origin)
+                there *= alive(edge.input, now, each.owed.rows)
+            payment.found[each.origin] += len(fresh)
+            payment.there[each.origin] += float(there.sum())
+            payment.gone[each.origin] += float(len(there) - there.sum())
+        return payment
 
     # -- what is held for them ---------------------------------------------------------------
 

@@ -17,7 +17,7 @@ Subtracted blocks are never tested: what is missing there is a result too many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,10 @@ from penstock.engine.state.composites import Composites
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.rows import BIRTH, DEATH
 from penstock.query.join_graph import JoinGraph
-from penstock.query.window import Range
+from penstock.query.window import Range, Rows
 
 Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
 
 
 class Freshness:
@@ -91,6 +92,28 @@ class Freshness:
         if alias not in self.limits or now == START:
             return START
         return now - (self.limits[alias] - self._windows[alias])
+
+    def share_left(self, streams: Collection[str], births: Int64s, now: int) -> Float64s:
+        """Which part of what rows born then met, one row of each of ``streams``, is still fresh at
+        ``now``, if rows come evenly.
+
+        A row that is born at b meets what was born since b - window, of which late results hold
+        what was born since ``now`` - limit. On the arrival line these are the rows of the window
+        at b that are there still.
+        """
+        share = np.ones(len(births))
+        for alias in streams:
+            window = self._leaves[alias].stream.window
+            if isinstance(window, Range):
+                left = births - (now - self.limits[alias])
+                share *= np.clip((left + 1) / (self._windows[alias] + 1), 0.0, 1.0)
+            elif isinstance(window, Rows) and not window.partition_by:
+                ring = self._leaves[alias].rows
+                held = np.arange(ring.tail, ring.head)
+                held = ring.take(BIRTH, held)[ring.take(DEATH, held) >= now]
+                there = np.searchsorted(held, births, side="right")
+                share *= np.clip(there / min(window.count, max(1, ring.head)), 0.0, 1.0)
+        return share
 
     def allows(self, oldest: Sequence[int], now: int) -> bool:
         """Whether results are fresh whose ``oldest`` rows, of each stream in the order of their

@@ -30,6 +30,8 @@ from penstock.plan.stream_set import StreamSet
 _MEMORY = 4096.0
 """Probes after which what was seen before has faded by about two thirds, in large pushes faster."""
 _THINNEST = 0.05
+_LENT = 32
+"""Probes of the other way that count at most."""
 
 
 @dataclass(slots=True)
@@ -43,18 +45,33 @@ class _Seen:
     last_matches: int = 0
     told: int | None = None
     """Rows that the target had when another engine looked, in place of those of now."""
+    back: _Seen | None = None
+    """The half-way join of the same two inputs the other way."""
 
     @property
     def size(self) -> int:
         """The rows that a probe may see."""
         return _size(self.step) if self.told is None else self.told
 
-    def learn(self) -> None:
+    @property
+    def share(self) -> float | None:
+        """The share of pairs that match, None if nothing was seen. What was found the other way
+        counts like a few probes of this one: an input that has hardly probed is not known to be
+        poor."""
+        pairs, matches = self.pairs, self.matches
+        if self.back is not None and self.back.pairs:
+            lent = min(self.back.pairs, _LENT * self.back.size)
+            pairs, matches = pairs + lent, matches + lent * self.back.matches / self.back.pairs
+        return matches / pairs if pairs else None
+
+    def learn(self, share_there: float = 1.0) -> None:
+        """Take note of what was found since the last call, where such a share of the target was
+        there to be found."""
         probes, matches = self.step.probes, self.step.matches
         new = probes - self.last_probes
         if new > 0:
             fade = 1.0 - min(0.3, new / _MEMORY)
-            self.pairs = fade * self.pairs + new * _size(self.step)
+            self.pairs = fade * self.pairs + new * share_there * _size(self.step)
             self.matches = fade * self.matches + matches - self.last_matches
         self.last_probes, self.last_matches = probes, matches
 
@@ -106,6 +123,8 @@ class HalfWayCounts:
                     way.append((inputs[other], seen))
                 self._ways.insert(0, (operator.streams, inputs[position], way))
 
+        for (origin, target), seen in self._seen.items():
+            seen.back = self._seen.get((target, origin))
         self._last_steps = {
             operator.streams: [
                 (origin, steps[-1][1])
@@ -154,6 +173,13 @@ class HalfWayCounts:
         the counts are then as they were before it."""
         for seen in self._seen.values():
             seen.learn()
+
+    def learn_late(self, shares: Mapping[StreamSet, float]) -> None:
+        """The same where probes were made that were owed: such ``shares`` of the partners of each
+        input were still there, of each stream about as many."""
+        streams = max(self.joins, key=len)
+        for (origin, target), seen in self._seen.items():
+            seen.learn(shares.get(origin, 1.0) ** (len(target) / len(streams - origin)))
 
     def take(self) -> Done:
         """A push is done: what was done in it."""
@@ -205,7 +231,7 @@ class HalfWayCounts:
         """The combinations that a binary ``join`` has of what its inputs hold, if all were made."""
         inputs = self.joins[join]
         seen = [self._seen[pair] for pair in permutations(inputs, 2)] if len(inputs) == 2 else []
-        shares = [each.matches / each.pairs for each in seen if each.pairs]
+        shares = [each.share for each in seen if each.share is not None]
         sizes = math.prod(_size(each.step) for each in seen)
         return sizes * sum(shares) / len(shares) if shares else 0.0
 
@@ -258,7 +284,7 @@ def _productivity(
     share = max(_THINNEST, share_there(target))
     if len(target) == 1:
         size += coming.get(min(target), 0)
-    return (seen.matches / seen.pairs * size if seen.pairs else 1.0) / share
+    return (1.0 if seen.share is None else seen.share * size) / share
 
 
 def _size(step: JoinStep) -> int:

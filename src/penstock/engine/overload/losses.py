@@ -143,11 +143,11 @@ class Losses:
 
     def give_up(
         self,
-        gone: Mapping[StreamSet, int],
+        gone: Mapping[StreamSet, float],
         at_root: Collection[StreamSet],
         results: Mapping[StreamSet, float],
     ) -> None:
-        """So many owed probes of each input will not be made, each of which would have led to so
+        """So many owed probes of each input will find nothing, each of which would have led to so
         many ``results``.
 
         That is known from others of its kind, for inputs ``at_root`` well enough. Below it, a state

@@ -35,14 +35,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.overload.credit import Credit
-from penstock.engine.overload.debts import Debts
+from penstock.engine.overload.debts import Debts, Payment
 from penstock.engine.overload.door import Door
 from penstock.engine.overload.freshness import Freshness
 from penstock.engine.overload.half_way_counts import HalfWayCounts
@@ -66,6 +66,9 @@ from penstock.plan.stream_set import StreamSet
 from penstock.query.join_graph import JoinGraph
 
 Int64s = NDArray[np.int64]
+
+_ENOUGH_FOUND = 8
+"""Owed probes with partners that tell what others of their input would have found."""
 
 
 class NeedsBase(Exception):  # noqa: N818 - a request to the host, no error
@@ -107,6 +110,8 @@ class OverloadControl:
         self.book = ShortageBook(option.policy)
         self._gone: Counter[StreamSet] = Counter()
         """Owed probes of each input that were given up in the push at hand."""
+        self._missed: Payment | None = None
+        """Those that were made in it, some of whose partners were gone."""
         self._is_clocked = self._is_rationed = self._again = self._is_given = False
         self._repeats = self._from_base = False
         self._told_rows: Mapping[str, int] = {}
@@ -454,10 +459,8 @@ class OverloadControl:
             late = self._pay(self._affordable)
             if self._repeats:
                 self._note(0, late=True)
-            if late is not None:
-                in_time = self.freshness.late(late, self._now)
-                stale += len(late) - len(in_time)
-                fresh = concatenate([fresh, in_time]) if len(in_time) else fresh
+            if late is not None and len(late):
+                fresh = concatenate([fresh, late])
         self.book.draft["stale"] += stale
         self.freshness.look(fresh, self._now)
         return fresh
@@ -474,12 +477,18 @@ class OverloadControl:
         return max(1.0, left / max(1.0, probes)) if left >= 1 else 0.0
 
     def _pay(self, affordable: Callable[[StreamSet], float]) -> Composites | None:
-        """Make up for owed probes as long as rows are affordable; all results of that."""
+        """Make up for owed probes as long as rows are affordable; the results that are fresh."""
         if not self._costs.each:
             self._look({})
-        late, paid = self._debts.pay(affordable)
-        self.book.draft["paid"] += paid
-        return late
+        self._counts.learn()
+        payment = self._debts.pay(affordable, self._now)
+        if payment is None:
+            return None
+        self._counts.learn_late(payment.shares)
+        self.book.draft["paid"] += payment.probes
+        self.book.draft["stale"] += payment.stale
+        self._missed = payment
+        return payment.fresh
 
     def pay_all(self) -> Composites:
         """Between pushes: make all owed probes; the results that are fresh."""
@@ -487,10 +496,9 @@ class OverloadControl:
         rationing = self._tree.rationing
         assert rationing is not None
         self._debts.mark()
-        late = self._pay(lambda _: math.inf)
-        assert late is not None
-        fresh = self.freshness.late(late, self._now)
-        self.book.draft["stale"] += len(late) - len(fresh)
+        fresh = self._pay(lambda _: math.inf)
+        assert fresh is not None
+        self._tell_missed()
         self.book.draft["probes"] += self._counts.take().probes
         self.book.commit()
         rationing.follow(self._tree.inputs())
@@ -503,9 +511,25 @@ class OverloadControl:
         self.book.draft["forgotten"] += gone.total()
         if not self._again and self._costs.each:
             results = {origin: each for origin, (_, each) in self._costs.each.items()}
-            at_root = self._counts.joins[self._tree.root.streams]
-            self._losses.give_up(gone, at_root, results)
+            self._losses.give_up(gone, self._at_root, results)
         gone.clear()
+
+    def _tell_missed(self) -> None:
+        """Tell of results that owed probes came too late for."""
+        payment, self._missed = self._missed, None
+        if payment is None or self._again:
+            return
+        results = {}
+        for origin, there in payment.there.items():
+            is_known = there >= _ENOUGH_FOUND
+            results[origin] = (
+                payment.found[origin] / there if is_known else self._costs.each[origin][1]
+            )
+        self._losses.give_up(payment.gone, self._at_root, results)
+
+    @property
+    def _at_root(self) -> Collection[StreamSet]:
+        return self._counts.joins[self._tree.root.streams]
 
     def forget_oldest(self) -> None:
         """Between pushes, when there is no memory to wait for them: give up the oldest debts."""
@@ -521,6 +545,7 @@ class OverloadControl:
         self._debts.undo()
         self.book.begin()
         self._gone.clear()
+        self._missed = None
         self._counts.learn()
         self._repeats = False
 
@@ -534,6 +559,7 @@ class OverloadControl:
         skipped = {} if rationing is None else rationing.tally.skipped
         self.book.draft["skipped"] += 0 if self._again else sum(skipped.values())
         self._give_up(self._gone)
+        self._tell_missed()
         self.book.commit()
         if self.option.policy == "shed":
             assert rationing is not None

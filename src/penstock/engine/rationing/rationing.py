@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,14 @@ class Tally:
     """Rows of each input that did not probe."""
     strata: list[tuple[StreamSet, StreamSet, Stratum]] = field(default_factory=list)
     """Findings of a random part of the rows of an input, with its join."""
+
+
+class Paid(NamedTuple):
+    """Probes of one input that were made up for."""
+
+    origin: StreamSet
+    owed: Owed
+    results: Composites
 
 
 class Rationing:
@@ -228,24 +236,24 @@ class Rationing:
         process: Callable[[int], Composites],
         affordable: Callable[[StreamSet], float],
         at_once: int,
-    ) -> list[Composites]:
+    ) -> list[Paid]:
         """Make up for owed probes, the youngest first, as long as a row is affordable.
 
         ``process`` is a pass through the tree for rows born at an instant or later, ``affordable``
         tells how many rows of an input can probe now, on their way to the root, ``at_once`` is the
         most rows of a pass.
         """
-        late: list[Composites] = []
+        paid: list[Paid] = []
         while True:
             origin = self.debt.next_origin()
             most = 0.0 if origin is None else affordable(origin)
             if origin is None or most < 1:
-                return late
+                return paid
             owed = self.debt.take(origin, int(min(at_once, most)))
             assert owed is not None
             self._paying = (origin, owed)
             try:
-                late.append(process(owed.oldest))
+                paid.append(Paid(origin, owed, process(owed.oldest)))
             finally:
                 self._paying = None
 
@@ -255,7 +263,7 @@ class Rationing:
         for edge in edges:
             before = self.debt.by_input.get(edge.streams, 0)
             if before:
-                self.debt.keep(edge.streams, partial(_alive, edge.input, now))
+                self.debt.keep(edge.streams, partial(alive, edge.input, now))
                 forgotten[edge.streams] = before - self.debt.by_input.get(edge.streams, 0)
         return forgotten
 
@@ -276,9 +284,10 @@ class Rationing:
             )
 
 
-def _alive(rows: Input, now: int, numbers: Int64s) -> NDArray[np.bool_]:
-    alive: NDArray[np.bool_] = rows.lifespans(numbers)[1] >= now
-    return alive
+def alive(rows: Input, now: int, numbers: Int64s) -> NDArray[np.bool_]:
+    """Whether ``rows`` with these numbers live at ``now``."""
+    lives: NDArray[np.bool_] = rows.lifespans(numbers)[1] >= now
+    return lives
 
 
 def _matches(sampled: Composites, found: Composites) -> Int64s:

@@ -1,0 +1,75 @@
+"""Under ``defer``: what is found too late to be fresh is told as lost, within its error.
+
+By default a late result must be as fresh as its windows, so a probe that is put off misses the
+partners that have died since. Nobody sees these, so only an estimate can tell of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import penstock
+
+SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("k", pa.int64())])
+PUSHES, ROWS, DOMAIN, SECOND = 40, 200, 80, 1000
+
+
+def batches(streams: str) -> list[dict[str, pa.Table]]:
+    chance = np.random.default_rng(7)
+
+    def table(number: int) -> pa.Table:
+        times = np.sort(chance.integers(number * SECOND, (number + 1) * SECOND, ROWS))
+        ids = np.arange(ROWS) + number * ROWS
+        keys = chance.integers(0, DOMAIN, ROWS)
+        return pa.table({"id": ids, "ts": times, "k": keys}, schema=SCHEMA)
+
+    return [{stream: table(number) for stream in streams} for number in range(PUSHES)]
+
+
+def run(
+    query: Any, streams: str, budgets: list[float | None], **options: Any
+) -> tuple[int, dict[str, Any]]:
+    """Results, and what is told of the overload."""
+    engine = penstock.Engine(query, **options)
+    results = sum(
+        engine.push(each, probes=budgets[number % len(budgets)]).num_rows
+        for number, each in enumerate(batches(streams))
+    )
+    results += engine.finish().num_rows
+    return results, engine.metrics().get("overload") or {}
+
+
+@pytest.mark.parametrize("execution", ["auto", "reference"])
+@pytest.mark.parametrize("budgets", [[0.0] * 3 + [None], [0.0] * 8 + [None], [100.0]])
+@pytest.mark.parametrize(
+    ("windows", "plan"),
+    [
+        ({"A": "RANGE 5 SECONDS", "B": "RANGE 5 SECONDS"}, None),
+        ({"A": "RANGE 5 SECONDS", "B": "RANGE 2 SECONDS"}, None),
+        ({"A": "NOW", "B": "RANGE 5 SECONDS"}, None),
+        ({"A": "ROWS 900", "B": "ROWS 400"}, None),
+        (dict.fromkeys("ABC", "RANGE 3 SECONDS"), "(A B C)"),
+        (dict.fromkeys("ABC", "RANGE 3 SECONDS"), "((A B) C)"),
+    ],
+)
+def test_what_comes_too_late_is_told(
+    windows: dict[str, str], plan: str | None, budgets: list[float | None], execution: Any
+) -> None:
+    streams = "".join(windows)
+    sources = ", ".join(f"{stream} [{window}]" for stream, window in windows.items())
+    links = " AND ".join(f"A.k = {stream}.k" for stream in streams[1:])
+    query = penstock.parse(
+        f"SELECT A.id AS a FROM {sources} WHERE {links}", schemas=dict.fromkeys(streams, SCHEMA)
+    )
+    defer = penstock.Overload("defer", probes=1e12)
+    options = {"plan": plan} if plan else {}
+    every, _ = run(query, streams, [None], **options)
+    found, told = run(query, streams, budgets, overload=defer, execution=execution, **options)
+    lost = told["lost"]
+    assert found < every
+    assert lost["results"] > 0
+    assert abs(every - found - lost["results"]) <= 2 * lost["error"], (every - found, lost)
