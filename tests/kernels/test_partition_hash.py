@@ -9,11 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from penstock.kernels.partition_hash import (
-    crc32_partitions,
-    murmur2_partitions,
-    murmur3_partitions,
-)
+from penstock.kernels.partition_hash import CRC32, MURMUR2, MURMUR3, partitions
 
 WORD = 0xFFFFFFFF
 
@@ -60,15 +56,15 @@ def murmur3(data: bytes, count: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "twin", "nothing"),
+    ("function", "twin", "nothing"),
     [
-        (murmur2_partitions, murmur2, lambda _: -1),
-        (crc32_partitions, crc32, lambda _: -1),
-        (murmur3_partitions, murmur3, lambda count: 42 % count),
+        (MURMUR2, murmur2, lambda _: -1),
+        (CRC32, crc32, lambda _: -1),
+        (MURMUR3, murmur3, lambda count: 42 % count),
     ],
 )
 def test_values_of_all_lengths(
-    kernel: Callable[..., np.ndarray],
+    function: int,
     twin: Callable[[bytes, int], int],
     nothing: Callable[[int], int],
 ) -> None:
@@ -82,4 +78,4 @@ def test_values_of_all_lengths(
             twin(value, count) if there else nothing(count)
             for value, there in zip(values, valid, strict=True)
         ]
-        assert kernel(data, offsets, valid, count).tolist() == expected
+        assert partitions(function, data, offsets, valid, count).tolist() == expected

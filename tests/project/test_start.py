@@ -57,9 +57,7 @@ print(json.dumps(shown))
 
 NOT_FOR_QUERIES = {
     "penstock.kernels.stable_hash.stable_hash",
-    "penstock.kernels.partition_hash.murmur2_partitions",
-    "penstock.kernels.partition_hash.crc32_partitions",
-    "penstock.kernels.partition_hash.murmur3_partitions",
+    "penstock.kernels.partition_hash.partitions",
 }
 """They place rows on cells, and are compiled with the first rows that are placed so."""
 

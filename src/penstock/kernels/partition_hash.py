@@ -19,6 +19,9 @@ Bytes = NDArray[np.uint8]
 Int64s = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
+MURMUR2, CRC32, MURMUR3 = range(3)
+"""The functions."""
+
 _WORD = np.uint64(0xFFFFFFFF)
 _POSITIVE = np.uint64(0x7FFFFFFF)
 _M2 = np.uint64(0x5BD1E995)
@@ -54,69 +57,67 @@ def _with_word(h: np.uint64, word: np.uint64) -> np.uint64:
 
 
 @kernel
-def murmur2_partitions(data: Bytes, offsets: Int64s, valid: Booleans, count: int) -> Int64s:
-    """The partition of each value, of ``count``; -1 where there is none."""
-    out = np.full(len(offsets) - 1, -1, np.int64)
-    for row in range(len(out)):
-        if not valid[row]:
-            continue
-        at, size = offsets[row], offsets[row + 1] - offsets[row]
-        h = _SEED2 ^ np.uint64(size)
-        for i in range(size // 4):
-            k = (_word(data, at + 4 * i) * _M2) & _WORD
-            k ^= k >> np.uint64(24)
-            h = ((h * _M2) & _WORD) ^ ((k * _M2) & _WORD)
-        rest = size % 4
-        if rest:
-            for i in range(rest):
-                h ^= np.uint64(data[at + size - rest + i]) << np.uint64(8 * i)
-            h = (h * _M2) & _WORD
-        h ^= h >> np.uint64(13)
+def _murmur2(data: Bytes, at: int, size: int) -> np.uint64:
+    h = _SEED2 ^ np.uint64(size)
+    for i in range(size // 4):
+        k = (_word(data, at + 4 * i) * _M2) & _WORD
+        k ^= k >> np.uint64(24)
+        h = ((h * _M2) & _WORD) ^ ((k * _M2) & _WORD)
+    rest = size % 4
+    if rest:
+        for i in range(rest):
+            h ^= np.uint64(data[at + size - rest + i]) << np.uint64(8 * i)
         h = (h * _M2) & _WORD
-        h ^= h >> np.uint64(15)
-        out[row] = np.int64((h & _POSITIVE) % np.uint64(count))
-    return out
+    h ^= h >> np.uint64(13)
+    h = (h * _M2) & _WORD
+    return (h ^ (h >> np.uint64(15))) & _POSITIVE
 
 
 @kernel
-def crc32_partitions(data: Bytes, offsets: Int64s, valid: Booleans, count: int) -> Int64s:
-    """The partition of each value, of ``count``; -1 where there is none."""
-    out = np.full(len(offsets) - 1, -1, np.int64)
-    for row in range(len(out)):
-        if not valid[row]:
-            continue
-        h = _WORD
-        for at in range(offsets[row], offsets[row + 1]):
-            h ^= np.uint64(data[at])
-            for _ in range(8):
-                is_odd = h & np.uint64(1)
-                h >>= np.uint64(1)
-                if is_odd:
-                    h ^= _POLYNOMIAL
-        out[row] = np.int64((h ^ _WORD) % np.uint64(count))
-    return out
+def _crc32(data: Bytes, at: int, size: int) -> np.uint64:
+    h = _WORD
+    for i in range(size):
+        h ^= np.uint64(data[at + i])
+        for _ in range(8):
+            is_odd = h & np.uint64(1)
+            h >>= np.uint64(1)
+            if is_odd:
+                h ^= _POLYNOMIAL
+    return h ^ _WORD
 
 
 @kernel
-def murmur3_partitions(data: Bytes, offsets: Int64s, valid: Booleans, count: int) -> Int64s:
-    """The bucket of each value, of ``count``; that of Spark's seed where there is none."""
-    out = np.full(len(offsets) - 1, np.int64(_SEED3) % count, np.int64)
+def _murmur3(data: Bytes, at: int, size: int) -> np.uint64:
+    h = _SEED3
+    for i in range(size // 4):
+        h = _with_word(h, _word(data, at + 4 * i))
+    for i in range(size - size % 4, size):
+        byte = np.uint64(data[at + i])
+        h = _with_word(h, byte if byte < np.uint64(128) else byte | np.uint64(0xFFFFFF00))
+    h ^= np.uint64(size)
+    h ^= h >> np.uint64(16)
+    h = (h * np.uint64(0x85EBCA6B)) & _WORD
+    h ^= h >> np.uint64(13)
+    h = (h * np.uint64(0xC2B2AE35)) & _WORD
+    return h ^ (h >> np.uint64(16))
+
+
+@kernel
+def partitions(function: int, data: Bytes, offsets: Int64s, valid: Booleans, count: int) -> Int64s:
+    """The partition of each value, of ``count``. Where there is none it is -1, for Spark's buckets
+    that of its seed."""
+    nothing = np.int64(_SEED3) % count if function == MURMUR3 else np.int64(-1)
+    out = np.full(len(offsets) - 1, nothing, np.int64)
     for row in range(len(out)):
         if not valid[row]:
             continue
         at, size = offsets[row], offsets[row + 1] - offsets[row]
-        h = _SEED3
-        for i in range(size // 4):
-            h = _with_word(h, _word(data, at + 4 * i))
-        for i in range(size - size % 4, size):
-            byte = np.uint64(data[at + i])
-            h = _with_word(h, byte if byte < np.uint64(128) else byte | np.uint64(0xFFFFFF00))
-        h ^= np.uint64(size)
-        h ^= h >> np.uint64(16)
-        h = (h * np.uint64(0x85EBCA6B)) & _WORD
-        h ^= h >> np.uint64(13)
-        h = (h * np.uint64(0xC2B2AE35)) & _WORD
-        h ^= h >> np.uint64(16)
-        signed = np.int64(h) - (np.int64(1) << 32 if h > _POSITIVE else np.int64(0))
-        out[row] = signed % count
+        if function == MURMUR2:
+            number = np.int64(_murmur2(data, at, size))
+        elif function == CRC32:
+            number = np.int64(_crc32(data, at, size))
+        else:
+            h = _murmur3(data, at, size)
+            number = np.int64(h) - (np.int64(1) << 32 if h > _POSITIVE else np.int64(0))
+        out[row] = number % count
     return out

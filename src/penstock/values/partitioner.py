@@ -14,19 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.kernels.partition_hash import (
-    crc32_partitions,
-    murmur2_partitions,
-    murmur3_partitions,
-)
+from penstock.kernels.partition_hash import CRC32, MURMUR2, MURMUR3, partitions
 from penstock.values.arrow_layout import bytes_of, validity_of
 
 Int64s = NDArray[np.int64]
-_FUNCTIONS = {
-    "murmur2": murmur2_partitions,
-    "crc32": crc32_partitions,
-    "spark": murmur3_partitions,
-}
+_FUNCTIONS = {"murmur2": MURMUR2, "crc32": CRC32, "spark": MURMUR3}
 PARTITIONERS = ("murmur2", "crc32")
 """Partitioners of Kafka's producers: of the Java client, and of librdkafka."""
 SPARK = "spark"
@@ -73,7 +65,7 @@ class Partitioner:
         data, offsets = self._bytes(values)
         if len(data) == 0:
             data = np.zeros(1, np.uint8)
-        found: Int64s = _FUNCTIONS[self.function](data, offsets, valid, self.count)
+        found: Int64s = partitions(_FUNCTIONS[self.function], data, offsets, valid, self.count)
         return found
 
     def _bytes(self, values: pa.Array) -> tuple[NDArray[np.uint8], Int64s]:
