@@ -2,7 +2,8 @@
 
 ``python kill_run.py FOLDER MASTER`` runs it on the files of FOLDER that are not yet read, and ends.
 With ``sides`` and a lane behind it, it is a job whose rejected rows go to a folder of their own;
-with the address of a broker behind that, it reads the topics A, B and C instead of files.
+with the address of a broker behind that, it reads the topics A, B and C instead of files. With
+``partitions`` behind that, these are partitioned by the key of a join that has one alone.
 With ``speculation`` behind it, Spark starts copies of slow tasks, and some are slow: the first
 attempt of a task in every third batch falls asleep when all its work is done.
 """
@@ -33,8 +34,18 @@ QUERY = """SELECT A.id AS a, B.id AS b, C.id AS c
            WHERE A.x = B.x AND A.y = C.y"""
 
 
-def graph() -> penstock.JoinGraph:
-    return penstock.parse(QUERY, schemas=dict.fromkeys(STREAMS, SCHEMA))
+PARTITIONS = 6
+"""Of each topic that is partitioned by the key."""
+APART = 60_000
+"""Milliseconds that partitions may be apart: a batch takes of each what there is in proportion."""
+
+
+def query_of(is_partitioned: bool) -> str:
+    return QUERY.replace("A.y = C.y", "A.x = C.x") if is_partitioned else QUERY
+
+
+def graph(is_partitioned: bool = False) -> penstock.JoinGraph:
+    return penstock.parse(query_of(is_partitioned), schemas=dict.fromkeys(STREAMS, SCHEMA))
 
 
 SPECULATION = {
@@ -123,19 +134,27 @@ options.startingOffsets = "earliest"
 options.maxOffsetsPerTrigger = "24"
 options.kafka.bootstrap.servers = "{address}"
 """
+PARTITIONED = """options.partitionedBy = "x"
+options.partitioner = "crc32"
+"""
 
 
-def run_with_sides(folder: Path, master: str, lane: str, address: str | None = None) -> None:
+def run_with_sides(
+    folder: Path, master: str, lane: str, address: str | None = None, how: str = ""
+) -> None:
     from penstock.job import read_job
     from penstock.spark.jobs.job_run import JobRun
     from penstock.spark.jobs.prepared_job import prepare
 
     columns = ", ".join(f"{name} BIGINT" for name in SCHEMA.names)
-    kind = SOURCE if address is None else TOPIC
-    about = {"columns": columns, "lateness": LATENESS, "address": address}
+    is_partitioned = how == "partitions"
+    kind = SOURCE if address is None else TOPIC + (PARTITIONED if is_partitioned else "")
+    lateness = APART if is_partitioned else LATENESS
+    about = {"columns": columns, "lateness": lateness, "address": address}
     sources = [kind.format(name=name, **about) for name in STREAMS]
+    query = query_of(is_partitioned)
     file = folder / "job.toml"
-    file.write_text(JOB.format(lane=lane, cells=CELLS, query=QUERY, sources="".join(sources)))
+    file.write_text(JOB.format(lane=lane, cells=CELLS, query=query, sources="".join(sources)))
     spark = penstock.spark.session(master, **{"spark.driver.memory": "1g"})
     with JobRun(prepare(read_job(file), spark)) as job:
         job.start()

@@ -35,6 +35,7 @@ WAYS = {
     "dataframes": (),
     "source": ("sides", "source"),
     "kafka": ("sides", "source"),
+    "partitions": ("sides", "source"),
 }
 """Arguments of the program, by what is killed."""
 
@@ -124,8 +125,8 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def check(folder: Path, pushes: list[dict[str, pa.Table]]) -> None:
-    oracle = Oracle(kill_run.graph(), kill_run.LATENESS)
+def check(folder: Path, pushes: list[dict[str, pa.Table]], is_partitioned: bool = False) -> None:
+    oracle = Oracle(kill_run.graph(is_partitioned), kill_run.LATENESS)
     expected = [row for push in pushes for row in oracle.push(push)]
     log = folder / "results" / "_spark_metadata"
     files = {
@@ -138,7 +139,8 @@ def check(folder: Path, pushes: list[dict[str, pa.Table]]) -> None:
     rows = list(zip(*(found.column(name).to_pylist() for name in "abc"), strict=True))
     assert sum(oracle.late.values()) == 0
     assert len(expected) > 300
-    assert difference(rows, expected) is None
+    differs = difference(rows, expected)
+    assert differs is None, differs
 
 
 def killed_run(folder: Path, way: str, seed: int, kills: int, batches: int) -> int:
@@ -147,24 +149,31 @@ def killed_run(folder: Path, way: str, seed: int, kills: int, batches: int) -> i
     pushes = write_streams(folder, batches, seed)
     with contextlib.ExitStack() as stack:
         more: tuple[str, ...] = WAYS[way]
-        if way == "kafka":
+        if way in ("kafka", "partitions"):
             address = stack.enter_context(broker(folder))
-            send(address, pushes)
-            more += (address,)
+            send(address, pushes, way == "partitions")
+            more += (address, way)
         drivers = kill_often(folder, random.Random(seed), more, kills)
-    check(folder, pushes)
+    check(folder, pushes, way == "partitions")
     return drivers
 
 
-def send(address: str, pushes: list[dict[str, pa.Table]]) -> None:
-    """The rows of ``pushes`` as messages of a broker."""
+def send(address: str, pushes: list[dict[str, pa.Table]], is_partitioned: bool) -> None:
+    """The rows of ``pushes`` as messages of a broker, with their keys if topics are partitioned."""
     from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
 
+    if is_partitioned:
+        topics = [NewTopic(stream, kill_run.PARTITIONS, 1) for stream in kill_run.STREAMS]
+        admin = AdminClient({"bootstrap.servers": address})
+        for each in admin.create_topics(topics).values():
+            each.result(60)
     producer = Producer({"bootstrap.servers": address})
     for push in pushes:
         for stream, table in push.items():
             for row in table.to_pylist():
-                producer.produce(stream, value=json.dumps(row).encode())
+                key = str(row["x"]).encode() if is_partitioned else None
+                producer.produce(stream, value=json.dumps(row).encode(), key=key)
     assert producer.flush(60) == 0
 
 
