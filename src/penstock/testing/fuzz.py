@@ -76,11 +76,17 @@ class Sabotage(Exception):  # noqa: N818 - what happened
 def fuzz(cases: int, seed: int = 0, large_every: int = 50) -> Iterator[tuple[int, dict[str, int]]]:
     """Run ``cases`` from ``seed`` on; of each, its seed and how many pushes went which way.
 
-    Every ``large_every``-th case is large. AssertionError tells the seed of a case that differs.
+    Every ``large_every``-th case is large. AssertionError tells the seed of a case that differs, a
+    note that of any other problem.
     """
     for each in range(seed, seed + cases):
         is_large = large_every > 0 and each % large_every == large_every - 1
-        yield each, fuzz_large(each) if is_large else fuzz_case(each)
+        try:
+            ways = fuzz_large(each) if is_large else fuzz_case(each)
+        except Exception as problem:
+            problem.add_note(f"seed {each}")
+            raise
+        yield each, ways
 
 
 def fuzz_case(seed: int) -> dict[str, int]:

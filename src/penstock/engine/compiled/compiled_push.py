@@ -130,12 +130,15 @@ class CompiledPush:
         """Rows that came into rings with the push at hand."""
         self._names = [*(edge.streams for edge in edges), StreamSet(self._streams)]
         self._names += [window.streams for window in windows.values()]
+        self._has_more = False
+        """Whether an index has come in the middle of a push: the next one needs to know it."""
         self._code, self._births = tree.write_down()
 
     @property
     def is_current(self) -> bool:
         """Whether no ring or index has come, gone or moved since."""
-        return self._generations == [rows.generation for rows in self._rings]
+        known = [rows.generation for rows in self._rings] == self._generations
+        return known and not self._has_more
 
     def has_all(self, kept: Sequence[CompositeState]) -> bool:
         """Whether there are no other states than those that were written down."""
@@ -413,6 +416,7 @@ class CompiledPush:
         if not self.is_current:
             self._code, self._births = self._tree.write_down()
             self._generations = [each.generation for each in self._rings]
+            self._has_more = not self._tree.has_indexes
 
     def _log_woken(self) -> None:
         """Who was woken sleeps on if the push fails."""

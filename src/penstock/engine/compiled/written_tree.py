@@ -104,6 +104,11 @@ class WrittenTree:
         """The number of an index of a window or state."""
         return self._numbers[id(index)]
 
+    @property
+    def has_indexes(self) -> bool:
+        """Whether all indexes have numbers."""
+        return all(id(index) in self._numbers for rows in self.rings for index in rows.indexes)
+
     def _ring(self, source: Input) -> None:
         if id(source.rows) not in self._numbers:
             self._numbers[id(source.rows)] = len(self.rings)
