@@ -10,7 +10,8 @@ fertile one, and is written both ways; in *turning* they change places half-way.
 ever has a C, and in *pointless* every A has one. The partner of *dying* has a window of a twelfth
 of the others', and another of its key comes twice in the life of a row; in *passing* keys do not
 come back. In *jointly* (Type II of the paper) A and C have partners in D, but seldom the same
-one. The *band* is a theta predicate that few rows meet.
+one. The *band* is a theta predicate that few rows meet. In *greatest* the answer is a MAX, and rows
+are told apart by few keys; in *greatest, all keys* by so many that hardly two are alike.
 """
 
 from __future__ import annotations
@@ -66,8 +67,10 @@ def made(
     windows: Mapping[str, int],
     length: int,
     every: Mapping[str, int] | None = None,
+    extreme: str = "",
 ) -> Callable[[int], tuple[penstock.JoinGraph, Pushes]]:
-    """Streams with ``columns`` and ``windows`` for ``length`` milliseconds, a row every so many."""
+    """Streams with ``columns`` and ``windows`` for ``length`` milliseconds, a row every so many.
+    The answer is all combinations, or the greatest value of the column ``extreme``."""
 
     def make(seed: int) -> tuple[penstock.JoinGraph, Pushes]:
         schemas = {
@@ -75,6 +78,7 @@ def made(
             for name, own in columns.items()
         }
         selected = ", ".join(f"{name}.id AS {name.lower()}" for name in columns)
+        selected = f"MAX({extreme}) AS greatest" if extreme else selected
         sources = ", ".join(f"{name} [RANGE {windows[name]} MILLISECONDS]" for name in columns)
         query = penstock.parse(f"SELECT {selected} FROM {sources} WHERE {where}", schemas=schemas)
         tables = {}
@@ -178,6 +182,21 @@ def _chain(
     )
 
 
+def _extreme(keys: int) -> Callable[[int], tuple[penstock.JoinGraph, Pushes]]:
+    """The greatest value of a chain of three, joined by so many keys."""
+    return made(
+        "A.x = B.x AND A.y = C.y",
+        {
+            "A": {"x": below(keys), "y": below(keys), "v": below(_MANY)},
+            "B": {"x": below(keys)},
+            "C": {"y": below(keys)},
+        },
+        _same("ABC", 10_000),
+        60_000,
+        extreme="A.v",
+    )
+
+
 CASES = {
     case.name: case
     for case in (
@@ -250,6 +269,8 @@ CASES = {
                 {"C": 1_000},
             ),
         ),
+        FeedbackCase("greatest", "((A B) C)", _extreme(1_000)),
+        FeedbackCase("greatest, all keys", "((A B) C)", _extreme(20_000)),
         FeedbackCase(
             "nested loops",
             "((A B) C)",

@@ -70,6 +70,7 @@ TWINS = {
     "ration": "kernels/test_ration.py",
     "ring": "kernels/test_kernels.py",
     "rings": "engine/compiled/test_kinds.py",
+    "surpassed": "engine/feedback/test_surpassed.py",
     "stable_hash": "values/test_interner.py",
     "whole_push": "engine/push/test_whole_push.py",
     "window": "engine/push/test_whole_push.py",

@@ -425,6 +425,8 @@ class Engine:
         metrics = measure(
             join.counters, join.trees, join.output, join.clock, self.query, join.bytes_of_values
         )
+        if join.surpassed is not None:
+            metrics["feedback"]["surpassed"] = dict(join.surpassed.gone)
         metrics["control"] = self._changes.control.metrics()
         metrics["silent"] = self.silent()
         if join.spilling is not None:

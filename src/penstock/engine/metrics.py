@@ -190,7 +190,8 @@ def feedback_of(trees: Sequence[JoinTree]) -> Metrics:
     made: as many as the rows that were let in did, on average, or if there is none, as those who
     wait now would find and be found by. ``resumed`` rows were woken, ``returned`` ones went back to
     sleep when their partner had died (half of what they make counts as avoided), ``dropped`` ones
-    had no partner in a static relation and never will.
+    had no partner in a static relation and never will. ``surpassed`` are rows, by alias, that went
+    since a later one says the same to MIN and MAX: only for such queries.
     """
     made = sum(operator.made for tree in trees for operator in tree.operators if operator.state)
     guards = []
@@ -228,4 +229,5 @@ def feedback_of(trees: Sequence[JoinTree]) -> Metrics:
         "dropped": sum(each["dropped"] for each in guards),
         "asleep": sum(each["asleep"] for each in guards),
         "guards": guards,
+        "surpassed": {},
     }

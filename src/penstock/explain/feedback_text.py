@@ -12,7 +12,8 @@ def feedback_text(metrics: Mapping[str, Any]) -> str:
     """Lines about the ``feedback`` of an engine's metrics; empty if nobody ever had to wait."""
     feedback = metrics["feedback"]
     tried = [guard for guard in feedback["guards"] if guard["on"] or guard["tested"]]
-    if not tried:
+    surpassed = {alias: gone for alias, gone in feedback["surpassed"].items() if gone}
+    if not tried and not surpassed:
         return ""
     lines = [
         f"feedback      {count_text(feedback['made'])} partial results made, about "
@@ -32,5 +33,9 @@ def feedback_text(metrics: Mapping[str, Any]) -> str:
         lines.append(
             f"  {guard['input']} waits for {guard['waits_for']}: of {count_text(guard['tested'])} "
             f"rows {', '.join(words)}{state}"
+        )
+    for alias, gone in surpassed.items():
+        lines.append(
+            f"  {alias}: {count_text(gone)} rows went as MIN and MAX need later ones alone"
         )
     return "\n".join(lines)

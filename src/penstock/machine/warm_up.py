@@ -49,6 +49,7 @@ def warm_up(progress: Callable[[int, int], None] | None = None) -> int:
             static = {}
         for tree in engine.trees:
             tree.put_back(lambda: True)
+        engine._join.expiry.drop_surpassed()
         engine.statistics()
         restored = Engine.restore(query, engine.checkpoint())
         restored.finish()
@@ -166,6 +167,8 @@ def _cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for column in ("text", "i64"):
         options = {"lateness": 20, "many": True}
         yield _grouped("A.text", column, pair, "MIN MAX"), "auto", options
+    extrema = "MAX(A.f64) AS most, MIN(B.at) AS least"
+    yield f"SELECT A.text, {extrema} FROM {pair} WHERE A.i64 = B.i64 GROUP BY A.text", "auto", {}
     for detection in detections:  # What the compiled push does not leave to others.
         told = {"feedback": Feedback(detection=detection, adaptive=False)}
         for sources in (three, rows):

@@ -133,6 +133,12 @@ class JoinGraph:
         return bool(self.group_by or self.aggregates)
 
     @property
+    def ignores_copies(self) -> bool:
+        """Whether the answer is the same however often a result is there: MIN, MAX and groups."""
+        extrema = all(each.function in ("min", "max") for each in self.aggregates)
+        return self.is_grouped and extrema and not self.minus
+
+    @property
     def waits_for_watermark(self) -> bool:
         """Whether a row leaves only when no older ones can come, since they might change it."""
         undoes = self.is_grouped or bool(self.minus)

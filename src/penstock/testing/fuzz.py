@@ -246,6 +246,8 @@ class _Run:
                 self._failing = value
             elif name == "switch":
                 self._switch_guards(random.Random(value))
+            elif name == "surpassed":
+                self.engine._join.expiry.drop_surpassed()
             elif name == "put back":
                 for tree in self.engine.trees:
                     tree.put_back(partial(_draw, random.Random(value), 0.8))
@@ -361,6 +363,8 @@ def _between(chance: random.Random, graph: Any) -> list[tuple[str, Any]]:
         what.append(("switch", chance.randrange(1 << 30)))
     if chance.random() < 0.4:
         what.append(("put back", chance.randrange(1 << 30)))
+    if graph.ignores_copies and chance.random() < 0.7:
+        what.append(("surpassed", None))
     if chance.random() < 0.15:
         what.append(("fail", chance.choice(["stage", "room", "signal", "disk"])))
     return what

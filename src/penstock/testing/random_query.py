@@ -555,6 +555,10 @@ class _Draft(FeatureChance):
         groups = list(dict.fromkeys(groups))
         number = chance.randint(0 if groups else 1, 4)
         aggregates = [self.aggregate(chance.choice(items)) for _ in range(number)]
+        apart = self.apart(aggregates)
+        extrema_alone = apart.random() < 0.4
+        if extrema_alone:
+            aggregates = [extremum(apart, items) for _ in aggregates]
         names = [f"{g} AS g{i}" for i, g in enumerate(groups)]
         names += [f"{text} AS a{i}" for i, text in enumerate(aggregates)]
         chance.shuffle(names)
@@ -566,6 +570,13 @@ class _Draft(FeatureChance):
             conditions = ["COUNT(*) > 1", "COUNT(*) % 2 = 1", f"MAX({a}.v) >= MIN({a}.w)"]
             conditions += [f"SUM({a}.v) IS NULL OR AVG({a}.w) < 3"]
             conditions += [f"g{i} IS NOT NULL" for i in range(len(groups))]
+            if extrema_alone:
+                least, most = (f"{each}({a}.v)" for each in ("MIN", "MAX"))
+                conditions = [f"{most} >= {least} + 2", f"{most} > 2", f"3 >= {least}"]
+                conditions += [f"{each} IS NOT NULL" for each in aggregates]
+                numbers = [each for each in aggregates if each.endswith((".v)", ".w)"))]
+                conditions += [f"{each} > 1" for each in numbers if "MAX" in each]
+                conditions += [f"{each} < 2" for each in numbers if "MIN" in each]
             text += f"\nHAVING {drawn.choice(conditions)}"
         return text
 
@@ -579,3 +590,9 @@ class _Draft(FeatureChance):
                 choices += [f"{f}({a}.{key})" for f in ("SUM", "AVG", "MIN", "MAX")]
         choices += [f"SUM({a}.v) + 1", "COUNT(*) * 2", f"COALESCE(SUM({a}.v), 0)"]
         return self.chance.choice(choices)
+
+
+def extremum(chance: random.Random, items: Sequence[StreamUse]) -> str:
+    """MIN or MAX of a column."""
+    column = chance.choice(["v", "v", "w", "d", "s", "id"])
+    return f"{chance.choice(['MIN', 'MAX'])}({chance.choice(items).alias}.{column})"

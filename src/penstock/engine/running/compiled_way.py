@@ -118,6 +118,7 @@ def push_compiled(
             clock.watermark if control is None else control.keep_all_from(clock.watermark)
         )
     is_due = not whole.rows or (not whole.has_let_go and join.expiry.is_due)
+    is_due |= join.expiry.is_due_for_surpassed
     if whole.has_let_go:
         for each in compiled:
             is_due |= each.needs_care

@@ -1,4 +1,4 @@
-"""Expiry: when an engine drops what the watermark has passed, and how.
+"""Expiry: when an engine drops what the watermark has passed or others surpass, and how.
 
 Answers do not depend on it. So pushes of few rows do it now and then: when a 16th of what is held
 has come, or a 16th of the longest window has passed, or somebody looks. Compiled pushes do so in
@@ -15,12 +15,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from penstock.engine.state.clock import START
+from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.working_memory import NO_ROOM
+from penstock.engine.tree.join_tree import JoinTree
 from penstock.kernels.lifespan import FOREVER
 
 if TYPE_CHECKING:
     from penstock.engine.running.running_join import RunningJoin
+
+Int64s = NDArray[np.int64]
 
 _SHARE_BITS = 4
 """Binary logarithm of 16: rows are dropped when a 16th of them may have passed. Dropping looks at
@@ -53,7 +60,17 @@ class Expiry:
     @property
     def is_due(self) -> bool:
         """Whether enough rows or time have passed."""
-        return self._unswept > self._patience or self._join.clock.watermark > self._look_at
+        return (
+            self._unswept > self._patience
+            or self._join.clock.watermark > self._look_at
+            or self.is_due_for_surpassed
+        )
+
+    @property
+    def is_due_for_surpassed(self) -> bool:
+        """Whether a window should be looked at for rows that others surpass."""
+        surpassed = self._join.surpassed
+        return surpassed is not None and surpassed.is_due
 
     def catch_up(self) -> None:
         """Drop what has passed, if there may be any: somebody looks."""
@@ -93,12 +110,9 @@ class Expiry:
                     control.keep_from(alias, before) if control and owing else before, lull
                 )
                 if renumbered is not None:
-                    self._behind += [
-                        leaf.rows.let_follow,
-                        *tree.renumberings(alias, *renumbered),
-                        partial(join.output.renumber, alias, *renumbered),
-                    ]
-                    self.let_follow()
+                    self._renumber(tree, leaf, renumbered)
+            if self.is_due_for_surpassed:
+                self._drop_surpassed(tree)
             for state in tree.kept:
                 state.expire(control.keep_all_from(before) if control and owing else before, lull)
                 if not state.rows.is_followed:
@@ -111,3 +125,38 @@ class Expiry:
         self._patience = sum(len(leaf.rows) for leaf in leaves) >> _SHARE_BITS
         spans = [leaf.span for leaf in leaves if leaf.span < FOREVER]
         self._look_at = join.clock.watermark + (max(spans, default=0) >> _SHARE_BITS)
+
+    def _renumber(self, tree: JoinTree, leaf: LeafWindow, numbers: tuple[Int64s, int]) -> None:
+        """Let everything follow the rows of ``leaf``, which have new ``numbers``."""
+        alias = leaf.stream.alias
+        self._behind += [
+            leaf.rows.let_follow,
+            *tree.renumberings(alias, *numbers),
+            partial(self._join.output.renumber, alias, *numbers),
+        ]
+        self.let_follow()
+
+    def drop_surpassed(self) -> None:
+        """Drop all rows that others surpass, whatever that costs: between two pushes."""
+        if self._join.surpassed is not None:
+            self.let_follow()
+            self._drop_surpassed(self._join.trees[0], at_once=True)
+
+    def _drop_surpassed(self, tree: JoinTree, at_once: bool = False) -> None:
+        """Drop the rows of the windows of ``tree`` that others surpass, and what was made of them,
+        where that pays."""
+        join = self._join
+        if join.surpassed is None or join.overload is not None or not tree.is_whole:
+            return
+        settled, is_less = join.clock.settled, False
+        pairs = sum([operator.made for operator in tree.operators])
+        for alias, leaf in tree.leaves.items():
+            kept = join.surpassed.kept(alias, settled, pairs, at_once)
+            if kept is not None:
+                self._renumber(tree, leaf, leaf.keep_only(kept))
+                is_less = True
+        for state in tree.kept if is_less else ():
+            state.pack_forgotten()
+            if not state.rows.is_followed:
+                self._behind.append(state.rows.let_follow)
+                self.let_follow()

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.engine.feedback.surpassed import Surpassed
 from penstock.engine.metrics import Counters
 from penstock.engine.options import Options
 from penstock.engine.output.output import output_for
@@ -146,6 +147,8 @@ class RunningJoin:
         self.overload = self._overload_control(plan)
         self.has_begun = False
         """Whether the overload policy has begun with the push at hand."""
+        self.surpassed = Surpassed.of(query, self.wirings[0], self.leaves[0], self.options.feedback)
+        """What finds rows that others surpass, if the query is one of MIN and MAX."""
         self.expiry = Expiry(self)
         self.never_whole = "execution='reference'"
         """Why no push can be compiled; empty if it can."""

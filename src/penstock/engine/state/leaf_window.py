@@ -362,6 +362,12 @@ class LeafWindow(IndexedRows):
             rows.fit()
         return renumbered
 
+    def keep_only(self, rows: Int64s) -> tuple[Int64s, int]:
+        """Let go of all rows but ``rows``; the new numbers, as for :meth:`expire`."""
+        renumbered = self._pack(rows, self.rows.tail, self.rows.head)
+        self.rows.note_alive(len(rows))
+        return renumbered
+
     def _pack(self, alive: Int64s, first: int, stop: int) -> tuple[Int64s, int]:
         """Keep only the rows ``alive``, or for lack of memory all; the new numbers."""
         mapping = np.full(stop - first, -1, np.int64)

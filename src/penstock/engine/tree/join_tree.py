@@ -412,19 +412,20 @@ class JoinTree(OperatorTree):
 
     def switch_guards(self, choose: Callable[[], bool], detection: Detection = "index") -> None:
         """Turn guards on or off, whatever they save, as far as that may be between two pushes."""
-        if self._may_change_guards:
+        if self.is_whole:
             self.guarding.switch(choose, detection)
             self.take_stock()
 
     def put_back(self, choose: Callable[[], bool]) -> None:
         """Let rows that have lost their partner go back to sleep at some guards, whatever that
         saves, as far as that may be between two pushes."""
-        if self._may_change_guards:
+        if self.is_whole:
             self.guarding.put_back(choose)
             self.take_stock()
 
     @property
-    def _may_change_guards(self) -> bool:
+    def is_whole(self) -> bool:
+        """Whether all inputs are complete, no older plan runs beside, and no probe is owed."""
         return not (self.missing or self.since or self.elders is not None or self._owes)
 
     # -- what is missing ---------------------------------------------------------------------
