@@ -21,7 +21,6 @@ import penstock
 from penstock.engine.compiled.compiled_push import CompiledPush
 from penstock.engine.completion import asked_values, missing
 from penstock.engine.control import eddy
-from penstock.engine.control.eddy import EDDIES
 from penstock.engine.feedback import feedback_policy
 from penstock.engine.feedback.feedback import Feedback
 from penstock.engine.join import join_step
@@ -32,6 +31,7 @@ from penstock.engine.state import arrival, spare_memory
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.rows import Rows
 from penstock.engine.tree import tree_completion
+from penstock.plan.plan import EDDIES
 from penstock.query.window import Unbounded
 from penstock.testing.case import Case
 from penstock.testing.compare import assert_same_rows
@@ -189,10 +189,17 @@ def migrate(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> 
 
 
 def wander(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> penstock.Engine:
-    """Go on with an eddy, or another one, or none; failed pushes and restarts in between."""
-    if engine.routing is None or chance.random() < 0.3:
-        plan = chance.choice([*EDDIES, random_plan(chance, list(engine.query.aliases))])
+    """Go on with an eddy, or another one, or none, or the routes of before; failed pushes and
+    restarts in between."""
+    draw = chance.random()
+    if engine.routing is None or draw < 0.3:
+        tree = random_plan(chance, list(engine.query.aliases))
+        plan = chance.choice([*EDDIES, tree, f"stairs {tree}", f"stairs-lazy {tree}"])
         engine.migrate(plan, strategy=chance.choice(possible_strategies(engine)))
+    elif draw < 0.4 and engine.history:
+        engine.undo()
+    elif draw < 0.5:
+        engine.pin() if not engine.is_pinned else engine.unpin()
     if chance.random() < 0.2:
         engine = fail_sometimes(engine, chance, batches)
     return restart(engine, chance, batches) if chance.random() < 0.1 else engine
@@ -350,4 +357,5 @@ def test_eddies(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
         knobs = None
         if seed % 2:
             knobs = Knobs(features=CLIQUES, streams=(3, 5), domain=2, tuples=10)
-        check(seed, knobs, between=wander, feedback=feedback)
+        limits = penstock.Limits(memory=4_000) if seed % 4 == 1 else None
+        check(seed, knobs, between=wander, feedback=feedback, limits=limits)

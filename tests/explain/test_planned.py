@@ -31,3 +31,12 @@ def test_plans_are_compared() -> None:
     assert "- state {A, B}: 100k rows" in text
     assert "+ state {A, C}: 100 rows" in text
     assert "the change: " in text
+
+
+def test_eddies_are_explained_with_the_routes_that_they_begin_with() -> None:
+    eddy = planned(PROBLEM, "stairs")
+    assert eddy.plan == "stairs ((A B) C)"
+    assert "changes its routes" in eddy.why
+    assert eddy.cost == planned(PROBLEM, "((A B) C)").cost
+    assert planned(PROBLEM, "stairs ((A C) B)").cost == planned(PROBLEM, "((A C) B)").cost
+    assert "+ state {A, C}: 100 rows" in compared(PROBLEM, "cacq", "stairs ((A C) B)")

@@ -24,6 +24,13 @@ from penstock.testing.random_plan import random_plan
         "((A B) C D | (A B):C,D C:(A B),D D:C,(A B))",
         '("my stream" "say ""hi""")',
         "(A B) - C - (D E)",
+        "cacq (A B C | A:B,C B:A,C C:A,B)",
+        "stairs ((A B) (C D)) - E",
+        "stairs-lazy A - (B C)",
+        "(stairs lazy)",
+        "stairs - lazy",
+        "cacq",
+        'cacq "my stream"',
     ],
 )
 def test_reads_what_it_writes(text: str) -> None:
@@ -40,6 +47,16 @@ def test_tree() -> None:
     assert read("A − B") == Plan(a, (b,))
 
 
+def test_eddies_stand_before_a_tree() -> None:
+    assert read("stairs(A B)") == read(" stairs  (A B)") == Plan(read("(A B)").root, (), "stairs")
+    assert read("stairs-lazy (A B)").eddy == "stairs-lazy"
+    assert read("cacq").root == Leaf("cacq")  # A stream may have the name of an eddy.
+    assert read("cacq - A").minus == (Leaf("A"),)
+    assert read("stairs-lazy").minus == (Leaf("lazy"),)
+    with pytest.raises(PlanError, match="no eddy is called 'ripple'"):
+        Plan(Leaf("A"), eddy="ripple")
+
+
 def test_random_plans_survive() -> None:
     for seed in range(300):
         text = random_plan(random.Random(seed), ["A", "B", "C", "D", "E"][: 1 + seed % 5])
@@ -51,6 +68,8 @@ def test_random_plans_survive() -> None:
     [
         ("", "expected the name of a stream", 0),
         ("(A B", "this parenthesis is never closed", 0),
+        ("cacq ((A B) C)", "cacq stores nothing but windows", 0),
+        ("stairs (A $)", "unexpected '$'", 10),
         ("(A B))", "unexpected text after the plan", 5),
         ("(A A)", "stream A occurs twice", 0),
         ("((A B) (B C))", "stream B occurs twice", 0),

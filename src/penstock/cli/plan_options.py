@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """Each of them goes before what the job file says."""
     parser.add_argument(
-        "--plan", metavar="PLAN", help="a plan to pin, such as '((A B) C)', or auto"
+        "--plan",
+        metavar="PLAN",
+        help="a plan to pin, such as '((A B) C)', or auto, or an eddy: cacq, stairs, stairs-lazy",
     )
     parser.add_argument(
         "--cpu", type=float, metavar="SHARE", help="limit: share of a core per cell"

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.engine.control.controller import Controller
-from penstock.engine.control.eddy import Eddy
 from penstock.engine.control.first_plan import first_plan
 from penstock.engine.control.plan_event import Action, PlanEvent
 from penstock.engine.feedback.feedback import Feedback, Message
@@ -41,7 +40,7 @@ from penstock.engine.state.held_signals import HELD, uninterrupted
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.errors import NotEnoughMemory, OptionError, TooManyResults
 from penstock.kernels.compilation import announce_compilation
-from penstock.plan.plan import Plan
+from penstock.plan.plan import EDDIES, Plan
 from penstock.query.join_graph import JoinGraph
 
 if TYPE_CHECKING:
@@ -70,7 +69,8 @@ class Engine:
     >>> table = engine.push({"A": batch_a, "B": batch_b})   # doctest: +SKIP
 
     ``plan`` is a plan in the notation, a :class:`~penstock.plan.plan.Plan`, ``"auto"``, or an eddy,
-    which chooses and changes its routes itself: ``"cacq"``, ``"stairs"`` or ``"stairs-lazy"``.
+    which changes its routes itself: ``"cacq"``, ``"stairs"`` or ``"stairs-lazy"``, alone or before
+    the tree that it begins with, ``"stairs ((A B) C)"``.
     ``feedback`` is ``"jit"`` (rows that nobody wants now wait, where that pays), ``"bloom"`` (the
     same by Bloom filters), ``"off"``, or a :class:`~penstock.engine.feedback.Feedback`.
     ``lateness`` is how far out of order events may be: milliseconds, a timedelta, or a text such as
@@ -145,17 +145,19 @@ class Engine:
             max_results,
             max_halt,
         )
-        control = Controller(
-            self.options.adapt != "off",
-            self.options.adapt != "on" and plan != "auto",
-            self.options.limits,
-            statistics is not None,
-        )
+        is_given = plan != "auto"
         if plan == "auto" and statistics is not None:
             plan = self._planned(statistics)
         chosen = first_plan(query, plan)
+        adapt = self.options.adapt
+        control = Controller(
+            adapt != "off",
+            adapt != "on" and is_given and not chosen.eddy,
+            self.options.limits,
+            statistics is not None,
+        )
         self._join = RunningJoin(query, self.options, chosen, keep_dropped, spill_folder)
-        self._changes = PlanChanges(self._join, chosen, control, Eddy.of(plan))
+        self._changes = PlanChanges(self._join, chosen, control)
         self._converts = False
         """Whether batches are unlike what was declared, and are converted first."""
 
@@ -174,7 +176,7 @@ class Engine:
     @property
     def routing(self) -> str | None:
         """The kind of eddy that chooses the plan, if one does."""
-        return None if self._changes.eddy is None else self._changes.eddy.kind
+        return self.plan.eddy or None
 
     @property
     def schema(self) -> pa.Schema:
@@ -363,26 +365,37 @@ class Engine:
 
     @uninterrupted
     def pin(self, plan: str | Plan | None = None) -> None:
-        """Keep the plan that runs, or migrate to ``plan`` and keep that one."""
+        """Keep the plan that runs, or migrate to ``plan`` and keep that one. An eddy that runs
+        holds its routes; one that is given goes on changing them."""
         self._set_plan("pin", plan)
 
     @uninterrupted
     def undo(self) -> None:
-        """Go back to the plan before the last change, and keep it until :meth:`unpin`."""
-        self._set_plan("undo", self._changes.control.to_undo())
+        """Go back to the plan before the last change, and keep it until :meth:`unpin`. An eddy
+        whose route is undone holds the one before."""
+        change = self._changes.control.to_undo()
+        self._set_plan("undo", change.before, holds=change.action == "route")
 
-    def _set_plan(self, action: Action, plan: str | Plan | None, strategy: str = "auto") -> None:
-        """Go over to ``plan``, if one is given, and keep it, because somebody says so."""
+    def _set_plan(
+        self,
+        action: Action,
+        plan: str | Plan | None,
+        strategy: str = "auto",
+        holds: bool = False,
+    ) -> None:
+        """Go over to ``plan``, if one is given, and keep it, because somebody says so. An eddy goes
+        on, unless somebody ``holds`` its routes."""
         self._check_usable()
         before = self.plan
         if plan is not None:
             self._changes.change_plan(plan, strategy)
-        self._changes.control.pinned = True
+        self._changes.control.pinned = holds or plan is None or not self.plan.eddy
         self._changes.control.note(self._changes, action, before)
 
     @uninterrupted
     def unpin(self) -> None:
-        """Let the controller change the plan from now on, unless ``adapt`` is ``"off"``."""
+        """Let the controller, or the eddy, change the plan from now on, unless ``adapt`` is
+        ``"off"``."""
         self._changes.control.pinned = False
         self._changes.control.note(self._changes, "unpin", self.plan)
 
@@ -398,7 +411,7 @@ class Engine:
     @property
     def is_pinned(self) -> bool:
         """Whether the plan stays, whatever the streams do."""
-        return self._changes.eddy is None and not self._changes.control.is_on
+        return not self._changes.control.is_on
 
     @property
     def history(self) -> tuple[PlanEvent, ...]:
@@ -428,6 +441,8 @@ class Engine:
         if join.surpassed is not None:
             metrics["feedback"]["surpassed"] = dict(join.surpassed.gone)
         metrics["control"] = self._changes.control.metrics()
+        if self._changes.eddy is not None:
+            metrics["control"]["eddy"] = {"kind": self.routing, **self._changes.eddy.to_json()}
         metrics["silent"] = self.silent()
         if join.spilling is not None:
             metrics["state"]["disk"] = join.spilling.metrics()
@@ -504,8 +519,11 @@ class Engine:
         return self._saved()
 
     def _saved(self) -> Checkpoint:
-        control = self._changes.control.to_json()
-        return save_join(self._join, self.routing or str(self.plan), control)
+        changes = self._changes
+        control = changes.control.to_json()
+        if changes.eddy is not None:
+            control["eddy"] = changes.eddy.to_json()
+        return save_join(self._join, str(self.plan), control)
 
     @classmethod
     def restore(
@@ -518,11 +536,11 @@ class Engine:
     ) -> Engine:
         """The engine of a checkpoint of ``query``.
 
-        Its plan is that of the checkpoint, pinned or not as it was; with ``plan="auto"`` the same,
-        free to change; else ``plan``, pinned. ``options`` are other options than it had. With
-        ``until`` (event time in milliseconds) it goes on from there: rows that are newer are left
-        out, and so is what they did to the clock. That brings back a query whose clock a wrong row
-        has moved far ahead.
+        Its plan is that of the checkpoint, pinned or not as it was; with ``plan="auto"``, or the
+        name of the eddy that it had, the same, free to change; else ``plan``, pinned. ``options``
+        are other options than it had. With ``until`` (event time in milliseconds) it goes on from
+        there: rows that are newer are left out, and so is what they did to the clock. That brings
+        back a query whose clock a wrong row has moved far ahead.
         """
         found = Checkpoint.from_bytes(blob, query)
         if until is not None:
@@ -537,13 +555,16 @@ class Engine:
         """An engine that goes on from ``found``; see :meth:`restore`."""
         header = found.header
         owes = "tree" in header.get("overload", {})
-        given = None if plan == "auto" else plan
+        is_free = plan == "auto" or (plan in EDDIES and header["plan"].startswith(f"{plan} "))
+        given = None if is_free else plan
         first = header["plan"] if owes or given is None else given
         engine = cls(found.query, plan=first, **header["options"] | options)
         control = engine._changes.control
         if given is None and "control" in header:
             control.load(header["control"])
-        if plan == "auto":
+            if engine._changes.eddy is not None:
+                engine._changes.eddy.load(header["control"].get("eddy", {}))
+        if is_free:
             control.pinned = False
         load_join(engine._join, found)
         engine._changes.since = engine.seconds

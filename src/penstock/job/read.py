@@ -78,7 +78,7 @@ def job_of(
         cells=_cells(top),
         hot=_hot(top.take("hot"), top),
         lane=cast(Lane | None, top.choice("lane", LANES)),
-        plan=top.text("plan", 'a plan such as "((A B) C)", or "auto"') or "auto",
+        plan=top.text("plan", 'a plan such as "((A B) C)", "auto", or "cacq"') or "auto",
         adapt=top.choice("adapt", ("auto", "on", "off")),
         feedback=top.text("feedback"),
         overload=top.text("overload"),

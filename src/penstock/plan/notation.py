@@ -3,7 +3,8 @@
 ``((A B) C)`` is a tree of binary joins, ``(A B C)`` one mjoin, ``((A B) C D)`` a jtree. The probe
 orders of a join may follow: ``(A B C | A:B,C B:A,C C:A,B)``. An input that is itself a join is
 named there by its streams: ``((A B) C D | (A B):C,D C:(A B),D D:C,(A B))``. Blocks after EXCEPT
-follow a minus: ``(A B) - C``. A name that is not made of letters, digits and underscores is
+follow a minus: ``(A B) - C``. The name of an eddy may stand in front: ``stairs ((A B) C)`` begins
+with this tree, and changes it. A name that is not made of letters, digits and underscores is
 written in double quotes, with quotes inside doubled.
 """
 
@@ -12,10 +13,13 @@ from __future__ import annotations
 import re
 
 from penstock.errors import PlanError, point_at
-from penstock.plan.plan import Join, Leaf, Node, Plan, label
+from penstock.plan.plan import EDDIES, Join, Leaf, Node, Plan, label
 from penstock.plan.stream_set import StreamSet
 
 _TOKEN = re.compile(r'\s*(?:(?P<name>\w+)|"(?P<quoted>(?:[^"]|"")*)"|(?P<mark>[()|:,−-]))')
+
+_EDDY = re.compile(rf"\s*({'|'.join(sorted(EDDIES, reverse=True))})(?:\s+(?=[\w\"])|\s*(?=\())")
+"""An eddy in front of a tree. A stream may have its name: no other stream or bracket follows it."""
 
 
 def read(text: str) -> Plan:
@@ -32,7 +36,9 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens: list[tuple[str, str, int]] = []
-        position = 0
+        routed = _EDDY.match(text)
+        self.eddy = "" if routed is None else routed.group(1)
+        position = 0 if routed is None else routed.end()
         while position < len(text.rstrip()):
             match = _TOKEN.match(text, position)
             if match is None:
@@ -73,7 +79,10 @@ class _Reader:
             minus.append(self.node())
         if self.next < len(self.tokens):
             raise self.error("unexpected text after the plan")
-        return Plan(root, tuple(minus))
+        try:
+            return Plan(root, tuple(minus), self.eddy)
+        except PlanError as problem:
+            raise self.error(str(problem), 0) from None
 
     def node(self) -> Node:
         if not self.peek("("):

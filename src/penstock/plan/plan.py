@@ -7,12 +7,14 @@ inputs. The result of each join below the root is stored; inside an mjoin nothin
 mjoins and all mixtures of the two (jtrees) are thus one type.
 
 ``Plan.minus`` holds a tree for each block after EXCEPT, in the order in which they are subtracted.
+``Plan.eddy`` names the eddy (JISC sections 3.1, 3.2 and 4.6) that chose the trees and may change
+them while the query runs; a plan without one is changed by a controller or a person.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import PlanError
@@ -68,6 +70,9 @@ class Join:
 
 Node = Leaf | Join
 
+EDDIES = ("cacq", "stairs", "stairs-lazy")
+"""Eddies by name: see :mod:`penstock.engine.control.eddy`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -75,6 +80,17 @@ class Plan:
 
     root: Node
     minus: tuple[Node, ...] = ()
+    eddy: str = ""
+    """The eddy that may change the trees; empty if none does."""
+
+    def __post_init__(self) -> None:
+        if self.eddy and self.eddy not in EDDIES:
+            raise PlanError(f"no eddy is called {self.eddy!r}; they are: {', '.join(EDDIES)}")
+        if self.eddy == "cacq" and any(stores_results(root) for root in self.roots):
+            raise PlanError(
+                "cacq stores nothing but windows: its plan is one join of all streams, such as "
+                "cacq (A B C)"
+            )
 
     @property
     def streams(self) -> StreamSet:
@@ -118,7 +134,8 @@ class Plan:
 def write(plan: Plan | Node) -> str:
     """``plan`` in the notation; ``read(write(plan)) == plan``."""
     if isinstance(plan, Plan):
-        return " - ".join(write(node) for node in (plan.root, *plan.minus))
+        trees = " - ".join(write(node) for node in (plan.root, *plan.minus))
+        return f"{plan.eddy} {trees}" if plan.eddy else trees
     if isinstance(plan, Leaf):
         return _name(plan.stream)
     inside = " ".join(write(each) for each in plan.inputs)
@@ -154,6 +171,27 @@ def walk(node: Node) -> Iterator[Node]:
         for each in node.inputs:
             yield from walk(each)
     yield node
+
+
+def stores_results(root: Node) -> bool:
+    """Whether the tree stores anything but windows."""
+    return isinstance(root, Join) and any(isinstance(each, Join) for each in root.inputs)
+
+
+def first_routes(eddy: str, query: JoinGraph) -> Plan:
+    """The plan of ``eddy`` before anything is known of the streams: in the order of the query."""
+    first, *others = (_first_route(eddy, block.aliases) for block in query.blocks)
+    return Plan(first, tuple(others), eddy)
+
+
+def _first_route(eddy: str, aliases: Sequence[str]) -> Node:
+    leaves = [Leaf(alias) for alias in aliases]
+    if len(leaves) > 2 and eddy == "cacq":
+        return Join(tuple(leaves))
+    tree: Node = leaves[0]
+    for leaf in leaves[1:]:
+        tree = Join((tree, leaf))
+    return tree
 
 
 def block_of(node: Node, graph: JoinGraph) -> JoinGraph:

@@ -244,7 +244,7 @@ def join(
     description = JoinDescription(
         query,
         str(engine.plan),
-        str(plan) != "auto",
+        engine.is_pinned,
         placement,
         {source: tuple(schema.names) for source, schema in schemas.items()},
         delays,

@@ -2,9 +2,10 @@
 
 A case is a random query with random rows and pushes (:func:`penstock.testing.generators.generate`)
 and a random way to run it: plan, feedback, a budget, a host's clock; between pushes guards that
-are switched on and off, changes of plan, restarts from a checkpoint, and pushes that fail (at their
-end, while a state grows, by a signal) and are made again; a limit on memory so small that most rows
-are on disk, and a disk that has no room now and then. Two engines go through the same: one
+are switched on and off, changes of plan, eddies that review their routes, restarts from a
+checkpoint, and pushes that fail (at their end, while a state grows, by a signal) and are made
+again; a limit on memory so small that most rows are on disk, and a disk that has no room now and
+then. Two engines go through the same: one
 whose pushes are compiled wherever they can be, and one that goes step by step. Each must give the
 oracle's answer in every push, and both must count the same rows as late, and in the end the same
 rows as tested, put to sleep and woken at every guard: one that is not asked loses no result, only
@@ -40,6 +41,7 @@ import numpy as np
 import pyarrow as pa
 
 import penstock
+from penstock.plan.plan import EDDIES
 from penstock.query.window import Unbounded
 from penstock.testing.case import Case
 from penstock.testing.compare import assert_same_rows, difference, rows_of, surplus
@@ -65,6 +67,8 @@ _STRATEGIES = ("jisc", "moving-state", "parallel-track")
 _AT_ONCE_EVERY = 4
 """Every so many seeds JISC is left to ``auto``, with a budget that all fits in: what depends on a
 clock would differ between two engines."""
+_EDDIES_EVERY = 5
+"""Every so many seeds most plans are eddies, whose routes are reviewed, held and undone."""
 _LONG_HALT = 3_600_000
 """Milliseconds that nothing takes."""
 
@@ -105,7 +109,7 @@ def fuzz_case(seed: int) -> dict[str, int]:
     runs = _runs(case, graph, options)
     for number, batches in enumerate(case.pushes):
         expected = oracle.push(batches, case.watermark(number))
-        do = _between(chance, graph)
+        do = _between(chance, graph, seed)
         for run in runs:
             run.do(do)
             answer = run.push(batches, case.watermark(number), run.told(chance.random()))
@@ -120,7 +124,8 @@ def fuzz_case(seed: int) -> dict[str, int]:
         answer = run.engine.finish()
         assert_same_rows(answer, expected, graph, instants=oracle.instants, context=context)
     asked = [run.guard_counts() for run in runs]
-    assert runs[0].guards_on() != runs[1].guards_on() or _did_the_same(*asked), (
+    are_alike = runs[0].guards_on() == runs[1].guards_on() and runs[0].plans() == runs[1].plans()
+    assert not are_alike or _did_the_same(*asked), (
         f"seed {seed}, guards: {asked[0]}\nand {asked[1]}, {options}\n{case}"
     )
     return runs[0].ways()
@@ -167,7 +172,7 @@ def _fuzz_short(chance: random.Random, case: Case, seed: int) -> dict[str, int]:
     for number, batches in enumerate(case.pushes):
         expected = oracle.push(batches, case.watermark(number))
         due += expected
-        do, probes = _between(chance, graph), chance.choice(budgets)
+        do, probes = _between(chance, graph, seed), chance.choice(budgets)
         for run in runs:
             run.do(do)
             told = run.told(chance.random())
@@ -208,7 +213,7 @@ def _compare(seed: int, case: Case) -> dict[str, int]:
     runs = _runs(case, graph, options)
     runs.append(_runs(case, graph, {**options, "feedback": "off"})[1])
     for number, batches in enumerate(case.pushes):
-        do = _between(chance, graph)
+        do = _between(chance, graph, seed)
         answers = []
         for run in runs:
             run.do(do)
@@ -248,6 +253,13 @@ class _Run:
                 self._switch_guards(random.Random(value))
             elif name == "surpassed":
                 self.engine._join.expiry.drop_surpassed()
+            elif name == "review":
+                self._review(value)
+            elif name == "undo":
+                if self.engine.history:
+                    self.engine.undo()
+            elif name == "hold":
+                self.engine.unpin() if self.engine.is_pinned else self.engine.pin()
             elif name == "put back":
                 for tree in self.engine.trees:
                     tree.put_back(partial(_draw, random.Random(value), 0.8))
@@ -258,6 +270,12 @@ class _Run:
     def _switch_guards(self, chance: random.Random) -> None:
         for tree in self.engine.trees:
             tree.switch_guards(lambda: chance.random() < 0.4, chance.choice(["index", "bloom"]))
+
+    def _review(self, gain: float) -> None:
+        """Let the eddy, if there is one, review its routes after the next push."""
+        eddy = self.engine._changes.eddy
+        if eddy is not None:
+            eddy.due, eddy.gain = 0, gain
 
     def push(self, batches: Any, *given: Any) -> pa.Table:
         """The answer of a push, which fails first if it is to."""
@@ -315,6 +333,11 @@ class _Run:
         not let them be switched, and when that ends depends on when dead rows are let go of."""
         return [guard["on"] for guard in self.engine.metrics()["feedback"]["guards"]]
 
+    def plans(self) -> list[str]:
+        """The plans that it had. An eddy goes by counts of probes, which may differ between the two
+        ways as those of guards do."""
+        return [change.plan for change in self.engine.history]
+
     def ways(self) -> dict[str, int]:
         """Pushes by the way they went."""
         execution = self.engine.metrics()["execution"]
@@ -349,8 +372,26 @@ def _options(chance: random.Random, by_rows: bool) -> dict[str, Any]:
     return {"feedback": feedback, "limits": limits, "overload": overload, "join": join}
 
 
-def _between(chance: random.Random, graph: Any) -> list[tuple[str, Any]]:
+def _between(chance: random.Random, graph: Any, seed: int) -> list[tuple[str, Any]]:
     """What is done to an engine before a push."""
+    what = _done_to_any(chance, graph)
+    if seed % _EDDIES_EVERY != _EDDIES_EVERY - 1:
+        return what
+    drawn = random.Random(chance.randrange(1 << 30))
+    for place, (name, plan) in enumerate(what):
+        if name in _STRATEGIES and drawn.random() < 0.8:
+            tree = random_plan(drawn, list(graph.aliases))
+            what[place] = (name, drawn.choice([*EDDIES, f"stairs {tree}", f"stairs-lazy {tree}"]))
+        elif name == "restart" and plan is not None:
+            what[place] = (name, drawn.choice([None, "auto", *EDDIES]))
+    for name, value, share in (("review", 1.0, 0.5), ("undo", None, 0.1), ("hold", None, 0.1)):
+        if drawn.random() < share:
+            what.append((name, value))
+    return what
+
+
+def _done_to_any(chance: random.Random, graph: Any) -> list[tuple[str, Any]]:
+    """What is done to an engine with any plan."""
     what: list[tuple[str, Any]] = []
     if chance.random() < 0.15:
         endless = any(isinstance(s.window, Unbounded) for b in graph.blocks for s in b.streams)

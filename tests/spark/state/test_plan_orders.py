@@ -18,6 +18,7 @@ from test_cell_control import settings
 
 import penstock
 from penstock.cells.delivery import Delivery, to_chunk
+from penstock.engine.control import eddy
 from penstock.errors import OptionError, PlanError
 from penstock.job.job import LANES
 from penstock.spark.jobs.job_run import JobRun
@@ -69,6 +70,8 @@ def test_numbers_grow_and_old_orders_go() -> None:
 def test_an_order_is_checked_before_it_is_given() -> None:
     query = penstock.parse(QUERY, schemas=dict.fromkeys("ABC", SCHEMA))
     assert checked_order({"command": "pin", "plan": "((A  B) C)"}, query) == ("pin", FIRST)
+    stairs = {"command": "pin", "plan": "stairs"}
+    assert checked_order(stairs, query) == ("pin", "stairs ((A B) C)")
     assert checked_order({"command": "undo"}, query) == ("undo", "")
     with pytest.raises(PlanError):
         checked_order({"command": "pin", "plan": "((A B) X)"}, query)
@@ -93,10 +96,12 @@ def deliveries() -> Iterator[Delivery]:
 class _Run:
     """A cell with its state, batch by batch; answers are compared with those of the oracle."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, plan: str = "auto") -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, plan: str = "auto", adapt: str = "off"
+    ) -> None:
         # One base at once, and then none: what is behind it is pushed again.
         monkeypatch.setattr(cell_history, "SMALLEST", 1)
-        self.settings = settings(plan=plan, adapt="off")
+        self.settings = settings(plan=plan, adapt=adapt)
         self.store = MemoryStore()
         self.orders = PlanOrders(plan)
         self.worker = EngineCache()
@@ -157,6 +162,32 @@ def test_orders_are_obeyed_once_and_again_where_they_were(
     run.give("unpin")
     assert told(run.batch(lost=True)) == [("undo", SECOND), ("unpin", SECOND)]
     assert start not in (FIRST, SECOND)
+
+
+def test_an_eddy_is_ordered_held_and_let_go_of_like_any_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, rows in (("_FIRST", 4), ("_INTERVAL", 8), ("_PER_STREAM", 1), ("_LONGEST", 1)):
+        monkeypatch.setattr(eddy, name, rows)
+    monkeypatch.setattr(eddy, "_GAIN", 1.0)
+    run = _Run(monkeypatch, adapt="auto")
+    run.batch()
+    run.give("pin", "cacq (A B C)")
+    taken = [run.batch() for _ in range(4)]
+    assert told(taken[0])[0] == ("pin", "cacq (A B C)")
+    routes = [plan for each in taken for action, plan in told(each) if action == "route"]
+    assert routes
+    assert str(run.engine.plan) == routes[-1]
+    before = run.engine.history[-1].before
+    run.give("undo")
+    assert ("undo", before) in told(run.batch())
+    for _ in range(2):
+        assert not any(action == "route" for action, _ in told(run.batch(lost=True)))
+        assert (str(run.engine.plan), run.engine.is_pinned) == (before, True)
+    run.give("unpin")
+    run.batch(lost=True)
+    assert not run.engine.is_pinned
+    assert run.engine.routing == "cacq"
 
 
 def test_what_cannot_be_done_is_told_and_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

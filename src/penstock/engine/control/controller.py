@@ -237,8 +237,15 @@ class Controller:
 
     # -- the books ---------------------------------------------------------------------------
 
-    def note(self, engine: Controlled, action: Action, before: Plan, reason: str = "") -> None:
-        """Somebody else has decided about the plan."""
+    def note(
+        self,
+        engine: Controlled,
+        action: Action,
+        before: Plan,
+        reason: str = "",
+        numbers: Mapping[str, float] | None = None,
+    ) -> None:
+        """Somebody else has decided about the plan, for the reason and the ``numbers`` given."""
         event = PlanEvent(
             action,
             write(before),
@@ -246,6 +253,7 @@ class Controller:
             engine.seconds,
             engine.rows,
             reason,
+            numbers=numbers or {},
         )
         self._add(_carried_out(event, engine.choice) if event.is_change else event)
         if event.is_change:
@@ -288,11 +296,11 @@ class Controller:
         self.events.clear()
         return drained
 
-    def to_undo(self) -> str:
-        """The plan before the last change."""
+    def to_undo(self) -> PlanEvent:
+        """The last change."""
         if not self.changes:
             raise PenstockError("there is nothing to undo: the plan has not been changed")
-        return self.changes[-1].before
+        return self.changes[-1]
 
     def why(self) -> str:
         """Why the plan is what it is."""
@@ -438,23 +446,21 @@ class Controller:
         try:
             decision = look()
         except Exception as problem:
-            self.adapt = False
-            event = PlanEvent(
-                "fail",
-                write(engine.plan),
-                write(engine.plan),
-                engine.seconds,
-                engine.rows,
-                f"the controller has stopped: {type(problem).__name__}: {problem}",
-            )
-            self.latest = event
-            self._add(event)
+            self.stop(engine, problem)
             return
         if decision is None:
             return
         took = max(LEAST_PRICE, self.clock() - began)
         self._price = took if self._price == 0 else (self._price + took) / 2
         self._carry_out(engine, decision)
+
+    def stop(self, engine: Controlled, problem: Exception) -> None:
+        """Leave the plan as it is from now on, because of ``problem``."""
+        self.adapt = False
+        plan, what = write(engine.plan), f"{type(problem).__name__}: {problem}"
+        reason = f"the {'eddy' if engine.plan.eddy else 'controller'} has stopped: {what}"
+        self.latest = PlanEvent("fail", plan, plan, engine.seconds, engine.rows, reason)
+        self._add(self.latest)
 
     def _is_due(self, engine: Controlled) -> bool:
         """Glance at the counts: whether it is time to look."""

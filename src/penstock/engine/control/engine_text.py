@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from penstock.engine.options import Options
 from penstock.explain.disk_text import disk_text
+from penstock.explain.eddy_text import eddy_text
 from penstock.explain.execution_text import execution_text
 from penstock.explain.explanation import explain
 from penstock.explain.feedback_text import feedback_text
@@ -20,7 +21,15 @@ from penstock.planning.problem import Problem
 from penstock.planning.statistics import Statistics
 from penstock.query.join_graph import JoinGraph
 
-ANALYSES = (disk_text, history_text, feedback_text, overload_text, execution_text, silence_text)
+ANALYSES = (
+    disk_text,
+    eddy_text,
+    history_text,
+    feedback_text,
+    overload_text,
+    execution_text,
+    silence_text,
+)
 """What stands below the plan, each if it has something to say."""
 
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from penstock.engine.control.eddy import Eddy
 from penstock.errors import OptionError
 from penstock.plan.notation import read
-from penstock.plan.plan import Join, Leaf, Node, Plan, block_of
+from penstock.plan.plan import (
+    EDDIES,
+    Join,
+    Leaf,
+    Node,
+    Plan,
+    block_of,
+    first_routes,
+    stores_results,
+)
 from penstock.query.join_graph import JoinGraph
 
 
 def first_plan(query: JoinGraph, plan: str | Plan, before: Plan | None = None) -> Plan:
-    """``plan`` of ``query``: a text in the notation, ``"auto"``, an eddy, or a Plan.
+    """``plan`` of ``query``: a text in the notation, ``"auto"``, the name of an eddy, or a
+    Plan.
 
     It has a tree for every block, in the order of the query, in which they are subtracted: of a
     block after EXCEPT that was not given, the one that the plan ``before`` had.
@@ -18,16 +27,17 @@ def first_plan(query: JoinGraph, plan: str | Plan, before: Plan | None = None) -
     chosen = _read(query, plan)
     given = {block_of(node, query).aliases: node for node in before.minus} if before else {}
     given |= {block_of(node, query).aliases: node for node in chosen.minus}
+    if chosen.eddy == "cacq":  # It routes every block, and stores nothing for any.
+        given = {aliases: node for aliases, node in given.items() if not stores_results(node)}
     minus = (given.get(block.aliases) or _default_tree(block) for block in query.minus)
-    return Plan(chosen.root, tuple(minus))
+    return Plan(chosen.root, tuple(minus), chosen.eddy)
 
 
 def _read(query: JoinGraph, plan: str | Plan) -> Plan:
     if plan == "auto":
         return Plan(_default_tree(query))
-    eddy = Eddy.of(plan)
-    if eddy is not None:
-        return eddy.first_plan(query)
+    if isinstance(plan, str) and plan in EDDIES:
+        return first_routes(plan, query)
     chosen = read(plan) if isinstance(plan, str) else plan
     if not isinstance(chosen, Plan):
         raise OptionError(f"plan must be a text or a Plan, not {type(plan).__name__}")

@@ -24,7 +24,7 @@ from penstock.engine.control.pair_shares import compare_all, equal_share
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.plan.stream_set import StreamSet
-from penstock.values.wiring import Condition, KeyColumn, Linking, Wiring
+from penstock.values.wiring import Condition, KeyColumn, Wiring
 
 Int64s = NDArray[np.int64]
 Counts = dict[tuple[StreamSet, StreamSet], tuple[int, int]]
@@ -69,19 +69,28 @@ class Routing:
                 ratio = (matches - matches_before) / (probes - probes_before)
                 self._measured[pair] = ratio
 
-    def fanout(self, together: StreamSet, stream: str) -> float:
-        """How many rows of ``stream`` a combination over ``together`` meets."""
-        target = self._leaves[stream]
-        measured = self._measured.get((together, target.streams))
+    def fanout(self, together: StreamSet, target: StreamSet, rows: float) -> float:
+        """Combinations over ``target``, of which there are ``rows``, that one over ``together``
+        meets."""
+        measured = self._measured.get((together, target))
         if measured is not None:
             return measured
-        linking = self._wiring.between(together, target.streams)
+        linking = self._wiring.between(together, target)
         share = _RESIDUAL ** len(linking.residuals)
         for pair in linking.keys:
             share *= self._equal(*pair)
         for condition in linking.conditions:
             share *= self._compared(condition)
-        return share * len(target.rows)
+        return share * rows
+
+    def window(self, alias: str) -> int:
+        """Rows of the window of a stream."""
+        return len(self._leaves[alias].rows)
+
+    def looseness(self, together: StreamSet, target: StreamSet) -> int:
+        """0 where a hash finds partners, 1 where a comparison does, 2 where nothing links."""
+        linking = self._wiring.between(together, target)
+        return 0 if linking.keys else 1 if linking.conditions or linking.residuals else 2
 
     def route(self, start: str) -> tuple[str, ...]:
         """The streams that rows of ``start`` should visit, in this order."""
@@ -97,25 +106,17 @@ class Routing:
 
     def _rank(self, together: StreamSet, alias: str) -> tuple[int, float]:
         """Linked streams come before others, whatever their size."""
-        linking = self._wiring.between(together, StreamSet.of(alias))
-        return _looseness(linking), self.fanout(together, alias)
+        return self.looseness(together, StreamSet.of(alias)), self._meets(together, alias)
+
+    def _meets(self, together: StreamSet, alias: str) -> float:
+        return self.fanout(together, StreamSet.of(alias), self.window(alias))
 
     def partial_results(self, start: str, order: Sequence[str]) -> float:
         """Partial results that a row of ``start`` makes along ``order``; and one, for the row."""
         together = StreamSet.of(start)
         size = total = 1.0
         for alias in order[:-1]:
-            size *= self.fanout(together, alias)
-            total += size
-            together = together | StreamSet.of(alias)
-        return total
-
-    def size(self, order: Sequence[str]) -> float:
-        """Rows of all states of the left-deep tree over ``order``, the answer not included."""
-        together = StreamSet.of(order[0])
-        size, total = float(len(self._leaves[order[0]].rows)), 0.0
-        for alias in order[1:-1]:
-            size *= self.fanout(together, alias)
+            size *= self._meets(together, alias)
             total += size
             together = together | StreamSet.of(alias)
         return total
@@ -148,8 +149,3 @@ class Routing:
             rows = rows if flags is None else rows[flags]
             self._samples[key] = leaf.rows.take(leaf.key_column(key.position), rows)
         return self._samples[key]
-
-
-def _looseness(linking: Linking) -> int:
-    """0 where a hash finds partners, 1 where a comparison does, 2 where nothing links."""
-    return 0 if linking.keys else 1 if linking.conditions or linking.residuals else 2

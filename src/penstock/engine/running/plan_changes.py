@@ -12,6 +12,7 @@ cost (:mod:`penstock.engine.migration.strategy_choice`), and what it did cost is
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
@@ -61,16 +62,14 @@ class _Bill:
 class PlanChanges:
     """Looks after the plan of one running join."""
 
-    def __init__(
-        self, join: RunningJoin, plan: Plan, control: Controller, eddy: Eddy | None
-    ) -> None:
+    def __init__(self, join: RunningJoin, plan: Plan, control: Controller) -> None:
         self._join = join
         self.query = join.query
         self.options = join.options
         self.control = control
         self.by_rows = join.by_rows
         self.clock = PushClock()
-        self.eddy = eddy
+        self.eddy = Eddy(plan.eddy) if plan.eddy else None
         """What chooses and changes the routes, if the plan is an eddy."""
         self._plan = plan
         self.since = 0.0
@@ -102,7 +101,7 @@ class PlanChanges:
             with_orders(tree.root, wiring)
             for tree, wiring in zip(self._join.trees, self._join.wirings, strict=True)
         ]
-        return Plan(roots[0], tuple(roots[1:]))
+        return Plan(roots[0], tuple(roots[1:]), self._join.eddy)
 
     @property
     def trees(self) -> Sequence[JoinTree]:
@@ -199,9 +198,12 @@ class PlanChanges:
             self._join.pay_all()  # If there is no memory for that, nothing has changed.
         self._plan = chosen
         self.since = self._join.seconds
-        self.eddy = Eddy.of(plan)
+        if self.eddy is None or self.eddy.kind != chosen.eddy:
+            self.eddy = Eddy(chosen.eddy) if chosen.eddy else None
         self.choice = None
         self._begin(strategy)
+        if self.eddy is not None:
+            self.eddy.begin_period(self._join.trees)
 
     def before_push(self, batches: Mapping[str, Any]) -> None:
         """``batches`` come next."""
@@ -301,6 +303,7 @@ class PlanChanges:
         if join.overload is not None:
             join.overload.settle()
         change = STRATEGIES.get(strategy, reroute)
+        join.eddy = self._plan.eddy
         for number, (root, old) in enumerate(zip(self._plan.roots, list(join.trees), strict=True)):
             if root == old.root:
                 continue
@@ -310,6 +313,8 @@ class PlanChanges:
             join.replace_tree(number, change(old, root))
         if strategy == AUTO:
             self.choice = self._chosen()
+        elif self.eddy is not None and strategy == self.eddy.strategy:
+            self.choice = StrategyChoice(strategy, f"so does {self.eddy.kind}")
         else:
             self.choice = StrategyChoice(strategy, "it was asked for")
 
@@ -351,13 +356,29 @@ class PlanChanges:
             self.control.note_cost(self, bill.prices.jisc, bill.cost, bill.pushes)
 
     def _route(self, eddy: Eddy, rows: int) -> None:
-        """``rows`` more have come: let the eddy change its routes."""
-        plan = eddy.review(rows, self._join.trees)
-        if plan is not None:
-            before, self._plan = self._plan, plan
+        """``rows`` more have come: let the eddy change its routes, unless they are held."""
+        if not self.control.is_on:
+            return
+        try:
+            found = eddy.review(rows, self._join.trees, self._room_for_states())
+        except Exception as problem:  # Routes are never worth a query.
+            self.control.stop(self, problem)
+            return
+        if found is not None:
+            before, self._plan = self._plan, found.plan
+            if eddy.strategy != "reroute":  # Else all operators go on counting.
+                self.since = self._join.seconds
             self.choice = None
             self._begin(eddy.strategy)
             eddy.begin_period(self._join.trees)
-            self.control.note(
-                self, "route", before, "another route makes a fifth fewer partial results"
-            )
+            self.control.note(self, "route", before, found.reason, found.numbers)
+
+    def _room_for_states(self) -> float:
+        """Bytes that all windows, if they were in memory, leave to the states of joins."""
+        most = self.control.limits.memory
+        if most is None:
+            return math.inf
+        if self.nbytes + self.disk_bytes > most:
+            self.sweep()
+        states = sum([state.nbytes for tree in self._join.trees for state in tree.states])
+        return most - (self.nbytes + self.disk_bytes - states)

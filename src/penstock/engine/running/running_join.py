@@ -86,6 +86,8 @@ class RunningJoin:
         in ``spill_folder``."""
         self.query = query
         self.options = options
+        self.eddy = plan.eddy
+        """The eddy that chose the trees; empty if none did."""
         self.by_rows = query.by_rows
         self._second = 1 if self.by_rows else 1000 * query.ticks_per_millisecond
         """Ticks of a second of event time; on the arrival line, one."""
@@ -208,7 +210,7 @@ class RunningJoin:
     def plan(self) -> Plan:
         """The plan of the trees."""
         roots = [tree.root for tree in self.trees]
-        return Plan(roots[0], tuple(roots[1:]))
+        return Plan(roots[0], tuple(roots[1:]), self.eddy)
 
     @property
     def owes(self) -> bool:

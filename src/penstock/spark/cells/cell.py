@@ -111,8 +111,8 @@ class Cell:
 
     @property
     def plan(self) -> str:
-        """The plan, or what chooses it; it may not run yet."""
-        return self.engine.routing or str(self.engine.plan)
+        """The plan; it may not run yet."""
+        return str(self.engine.plan)
 
     def runs(self, plan: str) -> bool:
         """Whether ``plan`` is the one that runs."""
