@@ -162,15 +162,35 @@ def test_the_share_follows_what_pushes_take() -> None:
 
 def test_what_saves_nothing_is_given_up_and_tried_again_later() -> None:
     throttle = Throttle()
-    for _ in range(20):
-        throttle.learn(1.0, 2.0, 0.1, 100)
+    ways = []
+    for _ in range(600):
+        share = throttle.decide(0.5)
+        ways.append(share is not None)
+        if share is None:
+            throttle.learn(1.0, 0.5, 0.1, 100)
+        else:
+            throttle.learn(1.5, 0.5, 0.1, 100, choosing=1.0)
+    assert sum(ways[:50]) < 25
+    assert 0 < sum(ways[300:]) < 20  # It is tried again.
+
+
+def test_what_saves_little_is_kept_and_compared_now_and_then() -> None:
+    throttle = Throttle()
+    ways = []
+    for _ in range(600):
+        share = throttle.decide(0.5)
+        ways.append(share is not None)
+        if share is None:
+            throttle.learn(1.0, 0.5, 0.1, 100)
+        else:
+            throttle.learn(0.5, 0.5, 0.1, 100, choosing=0.3)
+    assert sum(ways) > 550
+    assert not all(ways[100:])
+
+
+def test_nobody_compares_where_choosing_costs_little() -> None:
+    throttle = Throttle()
     assert throttle.decide(0.5) == 0.5
-    for _ in range(10):
-        throttle.learn(1.5, 0.5, 0.1, 100)
-        assert throttle.decide(0.5) is not None  # Rows of before may still be found.
-    for _ in range(20):
-        throttle.learn(1.5, 0.5, 0.1, 100)
-    assert throttle.decide(0.5) is None
     for _ in range(300):
-        throttle.decide(0.5)
-    assert throttle.share == 0.5
+        throttle.learn(1.0, 0.5, 0.1, 100, choosing=0.1)
+        assert throttle.decide(0.5) is not None

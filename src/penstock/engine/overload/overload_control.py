@@ -34,6 +34,7 @@ Everything that a push changes is undone when it fails.
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from typing import Any
@@ -116,6 +117,8 @@ class OverloadControl:
         self._repeats = self._from_base = False
         self._told_rows: Mapping[str, int] = {}
         self._seconds = 1.0
+        self._choosing = 0.0
+        """CPU seconds that it took to choose rows at the door."""
         self._noted = 0.0
         """Work of the push that the budget knows of."""
         self.credit: Credit | None = None
@@ -208,7 +211,9 @@ class OverloadControl:
         """After a look: let pushes pass as long as there is no doubt, if nothing else is to do."""
         self.credit = None
         self._debts.settle()
-        is_calm = self.book.since is None and not self.owes and self._pace.left is None
+        is_limited = self.option.policy != "exact" and not self._throttle.is_resting
+        is_calm = not (is_limited and self.book.since is not None)
+        is_calm &= not self.owes and self._pace.left is None
         if self.option.policy == "shed":
             is_calm &= not (self._losses.are_felt or self.door.shares)
         if not is_calm and self.option.policy != "exact":
@@ -216,7 +221,7 @@ class OverloadControl:
         if self._costs.each and not self._is_given and self._tree.elders is None:
             costs = {stream: self._costs.each[StreamSet.of(stream)] for stream in self._tree.leaves}
             self.credit = self.budget.credit(
-                costs, self._grant, self._ticks, self._now, lambda: self._counts.work
+                costs, self._grant, self._ticks, self._now, lambda: self._counts.work, is_limited
             )
 
     @property
@@ -237,7 +242,13 @@ class OverloadControl:
         self.budget.start(seconds, self.credit is not None)
         if self._repeats:
             self.budget.hold()
-        return self.door.admit(batches, (self.option.seed, self._pushes), self._turn)
+        if not self.door.shares:
+            self._choosing = 0.0
+            return self.door.admit(batches, ())
+        began = time.thread_time()
+        taken = self.door.admit(batches, (self.option.seed, self._pushes), self._turn)
+        self._choosing = time.thread_time() - began
+        return taken
 
     @property
     def _turn(self) -> float:
@@ -600,7 +611,7 @@ class OverloadControl:
         if took and self._pace.left is None:
             spans = [leaf.span for leaf in self._tree.leaves.values() if leaf.span > 0]
             of_window = self._seconds * self._second / min(spans, default=1)
-            self._throttle.learn(took, had, of_window, self._count, self._drift())
+            self._throttle.learn(took, had, of_window, self._count, self._drift(), self._choosing)
         self.door.all_left_out.update(self.door.left_out)
         return self.door.left_out
 

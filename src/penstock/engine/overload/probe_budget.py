@@ -116,17 +116,17 @@ class ProbeBudget:
         ticks: float,
         now: int,
         work: Callable[[], float],
+        is_limited: bool,
     ) -> Credit | None:
         """Credit after a push that was granted ``grant``; None if there cannot be any.
 
         ``costs`` are the work and results that a row of each stream leads to, ``ticks`` of event
         time are a second, or 0 if there is none, ``now`` is event time, ``work`` counts all since
-        the start.
+        the start. Unless it ``is_limited``, nobody keeps to the budget.
         """
         option = self._option
         if option.seconds is not None or not math.isfinite(grant.probes):
             return None
-        is_limited = option.policy != "exact"
         left = self._balance if self.is_timed else self._tokens
         if is_limited and (left < 0 or (self.is_timed and not self.cost.is_known)):
             return None

@@ -16,13 +16,16 @@ after a burst the budget is kept within a fraction of one. What does not depend 
 what was foreseen wrongly, then cost a lower share and nothing else. The allocator has the shape:
 which rows, and which probes.
 
-Where rows cost next to nothing, to leave them out costs as much as to take them in. If hardly any
-are left for more than a window, so that hardly any are there to be found either, and pushes still
-take more than there is for them, and as long as whole ones did, limiting saves nothing: all rows
-are taken in, and the query is short, as it would be in any case.
+Where rows cost next to nothing, to leave them out costs as much as to take them in. That is
+suspected where choosing them is a good part of what pushes take. Then some whole pushes are made
+to compare with: if they take no longer, limiting saves nothing, all rows are taken in for a while,
+and the query is short, as it would be in any case. Both are tried again, each time after a longer
+while.
 """
 
 from __future__ import annotations
+
+from collections import deque
 
 LEAST, MOST = 0.01, 1.25
 """Shares between which is tried; at the most, everything fits with room to spare."""
@@ -30,17 +33,18 @@ _SLOWEST, _FASTEST = 0.05, 0.5
 """Gains: of pushes that are a small part of a window, and of those that are most of it."""
 _PER_WINDOW = 4.0
 """The gain over a window."""
-_HARDLY_ANY = 2 * LEAST
-"""A share at which windows hold next to nothing after a while."""
-_IN_VAIN = 16
-"""Pushes with hardly any rows that took as long as whole ones, after which limiting is given up."""
-_REST = 256
-"""Pushes until it is tried again."""
-_AS_LONG = 1.1
-"""How many times what a whole push took, as known from before, a limited one takes that has surely
-saved nothing."""
+_DEAR = 0.25
+"""The part of what pushes take from which on choosing rows may be what is too dear."""
+_TRIED = 6
+"""Limited pushes from which on it counts what they took on average."""
+_REST, _LONGEST_REST = 16, 256
+"""Pushes after which whole and limited ones are compared again, at first and at most."""
+_AS_LONG = 0.97
+"""Of what a whole push takes, the part that tells of no saving."""
+_WHOLE = 5
+"""Whole pushes, the shortest of which counts: after limited ones, windows have to grow."""
 _NEW = 0.3
-"""How much a push counts for what a whole one takes."""
+"""How much a push counts for what limited ones take."""
 
 
 class Throttle:
@@ -49,11 +53,18 @@ class Throttle:
     def __init__(self) -> None:
         self.share: float | None = None
         """The share of all work that is done; None for all."""
-        self._whole = 0.0
-        """Seconds per row of whole pushes."""
-        self._in_vain = self._rest = 0
-        self._passed = 0.0
-        """Windows that have passed since pushes are in vain."""
+        self._whole: deque[float] = deque(maxlen=_WHOLE)
+        """Seconds per row of the last whole pushes."""
+        self._limited = self._choosing = 0.0
+        """Seconds per row of limited pushes, and those that it takes to choose rows."""
+        self._tried = self._rest = 0
+        """Limited pushes since the last whole ones, and whole ones until the next try."""
+        self._while = _REST
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether all rows are taken in although the query is short."""
+        return self.share is None and self._rest > 0
 
     def decide(self, foreseen: float) -> float | None:
         """The share for the push at hand, of which a share is ``foreseen`` to fit; None for all."""
@@ -65,25 +76,44 @@ class Throttle:
         return self.share
 
     def learn(
-        self, took: float, means: float, of_window: float, rows: int, drift: float = 1.0
+        self,
+        took: float,
+        means: float,
+        of_window: float,
+        rows: int,
+        drift: float = 1.0,
+        choosing: float = 0.0,
     ) -> None:
         """A push of ``rows`` ``took`` so many seconds; there were so many ``means``; it was that
-        part of a window. In the long run it would take ``drift`` times as long."""
+        part of a window. In the long run it would take ``drift`` times as long. Of that,
+        ``choosing`` rows took so long."""
         if took <= 0 or not rows:
             return
         if self.share is None:
-            new = 1.0 if self._whole == 0 else _NEW
-            self._whole += new * (took / rows - self._whole)
+            self._whole.append(took / rows)
             return
-        as_long = _AS_LONG * self._whole * rows
-        is_in_vain = self.share <= _HARDLY_ANY and took > max(means, as_long)
-        self._in_vain = self._in_vain + 1 if is_in_vain else 0
-        self._passed = self._passed + of_window if is_in_vain else 0.0
-        if self._in_vain >= _IN_VAIN and self._passed > 1:
-            self.share, self._in_vain, self._rest = None, 0, _REST
+        if self._is_in_vain(took / rows, choosing / rows):
+            self.share, self._tried = None, 0
             return
         gain = max(_SLOWEST, min(_FASTEST, _PER_WINDOW * of_window))
         ratio = max(0.1, min(10.0, max(0.0, means) / (took * drift)))
         self.share = max(LEAST, self.share * ratio**gain)
         if self.share > MOST:
             self.share = None
+
+    def _is_in_vain(self, seconds: float, choosing: float) -> bool:
+        """Whether to do without for a while, after one more push of so many ``seconds`` per row."""
+        new = _NEW if self._tried else 1.0
+        self._limited += new * (seconds - self._limited)
+        self._choosing += new * (choosing - self._choosing)
+        self._tried += 1
+        if self._tried < _TRIED or self._choosing < _DEAR * self._limited:
+            return False
+        if len(self._whole) == _WHOLE and self._limited >= _AS_LONG * min(self._whole):
+            self._rest = self._while
+        elif len(self._whole) < _WHOLE or self._tried > self._while:
+            self._rest = _WHOLE
+        else:
+            return False
+        self._while = min(2 * self._while, _LONGEST_REST)
+        return True
