@@ -75,12 +75,15 @@ def random_links(chance: random.Random, names: tuple[str, ...], more: float = 0.
     return pairs
 
 
-def random_graph(chance: random.Random, count: int) -> RandomGraph:
-    """A graph of section 6 with ``count`` streams."""
+def random_graph(chance: random.Random, count: int, per_row: float | None = None) -> RandomGraph:
+    """A graph of section 6 with ``count`` streams; with ``per_row``, so many results for each row
+    that arrives."""
     names = tuple(string.ascii_uppercase[:count])
     rates = {name: chance.uniform(1, 100) for name in names}
     shares = {pair: max(1e-6, chance.random()) for pair in random_links(chance, names)}
     results = 10 ** chance.uniform(0, 3)
+    if per_row is not None:
+        results = per_row * sum(rates.values())
     # results = n · Π rates · Π shares · W^(n - 1)
     product = math.log(count) + sum(map(math.log, [*rates.values(), *shares.values()]))
     window = math.exp((math.log(results) - product) / (count - 1))

@@ -16,9 +16,10 @@ all, shed           ``plan="auto"``, feedback, probes limited
 all, defer          the same, and what was skipped is made up for while it is fresh
 ==================  ============================================================================
 
-The machine is slowed down as in :mod:`penstock_studies.set_timeline`: its CPU lies half-way
-(geometrically) between what the tree as written and the best plan of the first phase need in calm
-seconds, and so does the limit of probes, by the model. A result is *in time* if its push is done
+The machine is slowed down: a push is done when its CPU time, at that speed, has passed since it
+arrived or the one before was done. The CPU that there is lies half-way (geometrically) between what
+the tree as written and the best plan of the first phase need in calm seconds, and so does the limit
+of probes, by the model. A result is *in time* if its push is done
 within a second of its arrival. Runs take turns push by push, so that what disturbs the machine
 disturbs all alike; of several rounds the least CPU time of each push counts.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +26,7 @@ from penstock_studies.jit.figure_point import measure_lost, measure_setting
 from penstock_studies.jit.setting import Setting
 from penstock_studies.lab.drawing import draw
 from penstock_studies.lab.experiment import Experiment, Row
-from penstock_studies.planners import measure_streams
-from penstock_studies.set_timeline import (
-    Moment,
-    Trace,
-    bounds_of,
-    measure_set,
-    slowed_down,
-)
+from penstock_studies.planners import CLIMBERS, measure_streams
 
 BY_NAME = {each.name: each for each in EXPERIMENTS}
 
@@ -190,79 +182,77 @@ def test_exactness_goes_both_ways() -> None:
     assert judged(7) == "does not hold"
 
 
-def test_a_slowed_down_machine_has_a_queue() -> None:
-    """Four pushes in two seconds, each 0.3 CPU seconds; half a CPU second per second."""
-    trace = Trace((0.3,) * 4, (10,) * 4, (5, 6, 7, 8))
-    # Done at 1.1, 1.7, 2.3 and 2.9.
-    assert slowed_down(trace, 30, 0.5, 100) == [Moment(1, 0, 30, 0), Moment(2, 20, 30, 6)]
-    assert slowed_down(trace, 30, 10, 100) == [Moment(1, 10, 0, 5), Moment(2, 30, 0, 7)]
-    # With room for 6 it ends at the push that needs 7.
-    assert slowed_down(trace, 30, 10, 6) == [Moment(1, 10, 0, 5)]
-    assert trace.steady_cpu == pytest.approx(0.6)
-
-
-def test_the_machine_is_too_slow_for_one_of_two_plans() -> None:
-    found = {
-        "mjoin": Trace((0.4,) * 8, (1,) * 8, (10,) * 8),
-        "bjtree": Trace((0.1,) * 8, (1,) * 8, (90,) * 8),
-    }
-    capacity, room = bounds_of("2", found)
-    assert capacity == pytest.approx(1.15 * 0.2)
-    assert math.isinf(room)
-    capacity, room = bounds_of("3", found)
-    assert capacity == pytest.approx(1.6)
-    assert room == pytest.approx(30)
-
-
-def test_a_tiny_run_of_the_sets(tmp_path: Path) -> None:
-    rows = measure_set({"set": "1", "join": "nested-loops", "seconds": 8, "rounds": 1}, 1)
-    assert "set 1" in shown(BY_NAME["jtree-7"], list(rows), tmp_path)
-    # Twice the CPU that any plan needs: queues are empty but for noise.
-    assert {row["results"] for row in rows if row["second"] == 8}
-    eight = [
-        row
-        for name in ("2", "3", "4 at 15 s")
-        for row in measure_set({"set": name, "join": "nested-loops", "seconds": 4, "rounds": 1}, 1)
-    ]
-    draw(BY_NAME["jtree-8"].chart(eight), tmp_path / "eight.svg")
-    assert {row["plan"] for row in eight} == {"mjoin", "bjtree", "jtree"}
-
-
-def _ended(name: str, plan: str, second: int, results: int, queue: int = 0) -> list[Row]:
+def _bounded(name: str, draw: int, join: str = "hash", **kept: tuple[bool, bool]) -> list[Row]:
+    """A set under bounds: for each plan, whether it is qualified and whether it kept them."""
     return [
         {
-            "set": name, "join": "nested-loops", "plan": plan, "second": each,
-            "results": results, "queue": queue, "memory": 1, "cpu": 1.0,
-            "peak": 10 if plan == "mjoin" else 40, "capacity": 1.0, "room": 20.0,
+            "set": name, "join": join, "draw": draw, "plan": plan, "runs": "(A B C)",
+            "second": second, "results": 50 * second, "queue": 0, "memory": 3,
+            "model_cpu": 0.1, "model_memory": 5e6,
+            "says": says, "keeps": keeps, "cpu": 0.1, "peak": 2e6 if plan == "mjoin" else 5e6,
+            "capacity": 0.1, "limit": 4e6, "over": 0, "untold": 0, "changes": 0,
+            "ended": None if keeps else "memory", "end": 2, "total": 100, "waiting": 0,
         }
-        for each in range(1, second + 1)
+        for plan, (says, keeps) in kept.items()
+        for second in (1, 2)
     ]  # fmt: skip
 
 
-def test_verdicts_on_the_sets() -> None:
-    same = [*_ended("1", "mjoin", 5, 100), *_ended("1", "bjtree", 5, 100)]
-    assert jtree.verdict_7(same).standing == "holds"
-    slow = [*_ended("1", "mjoin", 5, 100), *_ended("1", "bjtree", 5, 50)]
-    assert jtree.verdict_7(slow).standing == "holds in part"
-    four = jtree.SET_4
-    good = [
-        *_ended("2", "mjoin", 9, 10, queue=500), *_ended("2", "bjtree", 9, 30, queue=2),
-        *_ended("3", "mjoin", 9, 10), *_ended("3", "bjtree", 5, 5),
-        *_ended(four, "mjoin", 9, 10), *_ended(four, "bjtree", 5, 9), *_ended(four, "jtree", 9, 12),
-    ]  # fmt: skip
-    assert jtree.verdict_8(good).standing == "holds"
-    ended = {(str(row["set"]), str(row["plan"])): row["ended"] for row in jtree.set_table(good)}
-    assert ended["3", "bjtree"] == "out of memory after 5 s"
+YES, NO = (True, True), (False, False)
+
+
+def test_verdicts_on_the_sets(tmp_path: Path) -> None:
+    one = [
+        *_bounded("1", 0, mjoin=YES, bjtree=YES, auto=YES),
+        *_bounded("1", 0, "nested-loops", mjoin=YES, bjtree=YES, auto=YES),
+    ]
+    assert "2.5× its memory" in shown(BY_NAME["jtree-7"], one, tmp_path)
+    assert jtree.verdict_7(one).standing == "holds"
+    late = _bounded("1", 0, mjoin=YES, bjtree=YES, auto=(True, False))
+    assert jtree.verdict_7(late).standing == "holds in part"
+
+    loops = "nested-loops"
+    two = _bounded("2", 0, loops, mjoin=NO, bjtree=YES, auto=YES)
+    three = _bounded("3", 0, mjoin=YES, bjtree=NO, jtree=NO, auto=YES)
+    four = _bounded(jtree.SET_4, 0, mjoin=NO, bjtree=NO, jtree=YES, auto=YES)
+    good = jtree.verdict_8([*two, *three, *four])
+    assert good.standing == "holds"
+    assert "right about 8 of 8 runs" in good.measured
+    draw(BY_NAME["jtree-8"].chart([*two, *three, *four]), tmp_path / "eight.svg")
+    table = jtree.set_table([*two, *three, *four])
+    ended = {(str(row["set"]), str(row["plan"])): row["ended"] for row in table}
+    assert ended["3", "bjtree"] == "out of memory after 2 s"
     assert ended["3", "mjoin"] is None
-    bad = [
-        *_ended("2", "mjoin", 9, 10), *_ended("2", "bjtree", 9, 10),
-        *_ended("3", "mjoin", 9, 10), *_ended("3", "bjtree", 9, 5),
-        *_ended(four, "mjoin", 9, 10), *_ended(four, "bjtree", 9, 9), *_ended(four, "jtree", 9, 9),
+    # The model is wrong about every plan, and auto keeps nothing.
+    wrong = [
+        *_bounded("2", 0, loops, mjoin=(False, True), bjtree=(True, False), auto=(True, False)),
+        *_bounded("3", 0, mjoin=(True, False), bjtree=(False, True), auto=(True, False)),
+        *_bounded(jtree.SET_4, 0, mjoin=(False, True), bjtree=(False, True), jtree=(True, False),
+                  auto=(True, False)),
     ]  # fmt: skip
-    assert jtree.verdict_8(bad).standing == "does not hold"
-    # A tree that has no room in its first second has no row at all.
-    first = [row for row in good if (row["set"], row["plan"]) != ("3", "bjtree")]
-    assert "after 0 s" in jtree.verdict_8(first).measured
+    bad = jtree.verdict_8(wrong)
+    assert bad.standing == "does not hold"
+    assert "right about 0 of 7 runs" in bad.measured
+    assert "auto kept 0 of the 3 bounds" in bad.measured
+
+
+def test_verdicts_on_graphs_that_were_run(tmp_path: Path) -> None:
+    def graph(number: int, **kept: tuple[bool, bool]) -> list[Row]:
+        return [
+            {**row, "streams": 4, "graph": number}
+            for row in _bounded("", 0, "hash", **kept)
+            if row["second"] == 2
+        ]
+
+    rows = [
+        *graph(0, mjoin=NO, bjtree=NO, jtree=YES, auto=YES),
+        *graph(1, mjoin=NO, bjtree=NO, jtree=NO, auto=NO),
+    ]
+    assert "in 1 a jtree alone" in shown(BY_NAME["jtree-run"], rows, tmp_path)
+    assert jtree.verdict_graphs(rows).standing == "holds"
+    wrong = graph(0, mjoin=(False, True), bjtree=(True, False), auto=(True, False))
+    assert jtree.verdict_graphs(wrong).standing == "holds in part"
+    assert jtree.graph_table(rows)[0]["auto, where one fixed"] == "1 of 1"
 
 
 def test_a_tiny_run_of_the_planners(tmp_path: Path) -> None:
@@ -288,12 +278,12 @@ def _planner(streams: int, planner: str, ms: float, qualified: int) -> Row:
 def test_verdicts_on_planners() -> None:
     def judged(finder: float, qualified: int) -> str:
         rows = [
-            _planner(6, "jtree-finder", 1.0, 5),
-            _planner(7, "jtree-finder", finder, 5),
+            _planner(7, "jtree-finder", 1.0, 5),
+            _planner(8, "jtree-finder", finder, 5),
             *(
                 _planner(n, planner, 1.0, qualified)
-                for n in (6, 7)
-                for planner in ("state-selection", "state-removal", "two-layer")
+                for n in (7, 8)
+                for planner in (*CLIMBERS, "two-layer-paper", "two-layer")
             ),
         ]
         return jtree.verdict_13(rows).standing
