@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+import penstock
 from penstock.errors import OptionError
 from penstock.plan.notation import read
 from penstock_studies.auto import study
 from penstock_studies.auto.contest import AUTO, contest
 from penstock_studies.auto.linked import linked
 from penstock_studies.auto.workload import Source, Workload, uniform
-from penstock_studies.auto.workloads import WORKLOADS
+from penstock_studies.auto.workloads import WORKLOADS, correlation
 
 SMALL = linked(
     "small", "", dict.fromkeys("ABC", 200.0), {("A", "B"): 5.0, ("B", "C"): 0.5}, seconds=4.0
@@ -69,3 +70,11 @@ def test_a_mistake_is_told(given: list[str]) -> None:
     study.add_arguments(parser)
     with pytest.raises(OptionError):
         study.run(parser.parse_args(given))
+
+
+def test_the_first_plan_joins_those_that_exclude_each_other_first() -> None:
+    """Pairs say that all are alike; only joined samples say that no row has partners in both."""
+    workload = correlation()
+    engine = penstock.Engine(workload.query)
+    engine.push(next(workload.batches()))
+    assert str(engine.plan).startswith("((A B C")

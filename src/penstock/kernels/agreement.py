@@ -32,14 +32,14 @@ def tally(values: Int64s, keys: Int64s, counts: Int64s, shift: int) -> None:
 
 
 @kernel
-def agreeing(values: Int64s, keys: Int64s, counts: Int64s, shift: int) -> int:
-    """Pairs of one of ``values`` and an equal value that was counted."""
+def agreeing(values: Int64s, keys: Int64s, counts: Int64s, shift: int) -> Int64s:
+    """For each of ``values``, the equal values that were counted."""
     mask = np.uint64(counts.shape[0] - 1)
-    total = 0
+    found = np.empty(values.shape[0], np.int64)
     for i in range(values.shape[0]):
         value = values[i]
         place = bucket_of(hash_of(value, shift), shift)
         while counts[place] != 0 and keys[place] != value:
             place = (place + np.uint64(1)) & mask
-        total += counts[place]
-    return total
+        found[i] = counts[place]
+    return found

@@ -309,4 +309,5 @@ def test_agreeing_pairs_are_counted(domain: int) -> None:
     keys, counts = np.empty(1024, np.int64), np.zeros(1024, np.int64)
     shift = shift_for(1024)
     agreement.tally(one, keys, counts, shift)
-    assert agreement.agreeing(two, keys, counts, shift) == (one[:, None] == two[None, :]).sum()
+    found = agreement.agreeing(two, keys, counts, shift)
+    assert found.tolist() == (one[:, None] == two[None, :]).sum(axis=0).tolist()

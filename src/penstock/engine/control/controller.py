@@ -61,6 +61,9 @@ SAVED = 8.0
 """Looks that can be saved up, at most."""
 AFTER_FIRST = 1.0
 """Looks that may follow the one before the first push, before any work has paid for them."""
+SECOND = 1 / 20
+"""The share of the usual wait before the second look, at least, if the first was before the first
+push: windows that fill look like streams that change, and with many streams a look is dear."""
 AT_REST = 4.0
 """While nothing changes, looks are so many times rarer than the budget allows."""
 AT_ONCE = 1 / 64
@@ -475,6 +478,8 @@ class Controller:
         if self._work >= interval / 4:
             self._wait = AT_ONCE
         wait = self._wait if self._urgent else AT_REST
+        if self._has_begun and self.looks == 1:
+            wait = max(wait, SECOND)
         settled = math.isinf(self._follow_up) or engine.seconds >= self._follow_up
         affordable = (
             settled
@@ -518,7 +523,9 @@ class Controller:
         rate = (pushes - before[1]) / elapsed if elapsed > 0 else 0.0
         fresh = engine.statistics(pushes=rate, brief=True)
         together = self._watch.seen_together(engine.trees)
-        fresh = replace(fresh, observed={**together, **fresh.observed})
+        # Counts of steps know more than samples, and states more than counts.
+        states = {each: share for each, share in fresh.observed.items() if each in fresh.sizes}
+        fresh = replace(fresh, observed={**fresh.observed, **together, **states})
         if self._statistics is not None and self._window > 0:
             weight = elapsed / (elapsed + SETTLING * self._window)
             usual = smoothed(self._usual, fresh, elapsed / (elapsed + USUAL * self._window))

@@ -67,7 +67,12 @@ def first_statistics(
     ticks = 1000 * query.ticks_per_millisecond
     pushes = ticks / span if span and not query.by_rows else 0.0
     return Statistics(
-        found.rates, found.selectivities, sizes=sizes, widths=found.widths, pushes=pushes
+        found.rates,
+        found.selectivities,
+        found.observed,
+        sizes,
+        widths=found.widths,
+        pushes=pushes,
     )
 
 

@@ -14,7 +14,8 @@ weighted by recency as the query weighs it.
   (:mod:`penstock.engine.control.sampled_pairs`).
 - *Observed* selectivities: a complete state has as many rows as its windows have combinations,
   times this. They know about correlation, but look back over whole windows. So for states of three
-  and more streams they are told only while the pairs inside are at rest.
+  and more streams they are told only while the pairs inside are at rest. Of three streams that no
+  state covers, samples are joined (:mod:`penstock.engine.control.sampled_triples`).
 - *Demand*: where feedback keeps rows of a state from being made, however many streams it covers,
   the share that is made: what the state holds against what the cost model says it would hold.
 - *Sizes and widths*: as they are. *Distinct values* of key columns: estimated from the samples.
@@ -30,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.control.sampled_pairs import compared_share, residual_share, share_of_many
+from penstock.engine.control.sampled_triples import correlated_triples
 from penstock.engine.control.stream_sample import StreamSample
 from penstock.engine.state.clock import Clock
 from penstock.engine.state.composite_state import CompositeState
@@ -69,7 +71,7 @@ def observed_statistics(
     """
     second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
     found = SeenWindows()
-    observed: dict[StreamSet, float] = {}
+    observed = found.observed
     held: dict[StreamSet, float] = {}
     for tree, wiring in zip(trees, wirings, strict=True):
         rates = {
@@ -106,6 +108,8 @@ class SeenWindows:
         self.widths: dict[str, float] = {}
         self.selectivities: dict[StreamSet, float] = {}
         self.distinct: dict[tuple[str, str], float] = {}
+        self.observed: dict[StreamSet, float] = {}
+        """Shares of combinations of three streams that pairs do not explain."""
         self.moving: set[StreamSet] = set()
         """Pairs whose recent rows match more or less often than all of them."""
 
@@ -137,6 +141,7 @@ class SeenWindows:
                 self.selectivities[pair], over_all = found
                 if not 1 / AT_REST <= _ratio(self.selectivities[pair], over_all) <= AT_REST:
                     self.moving.add(pair)
+        self.observed.update(correlated_triples(samples, wiring, self.selectivities, leaves))
         for predicate in wiring.residuals:
             if len(predicate.streams) > 2:
                 share = share_of_many(predicate, samples, leaves)
@@ -247,12 +252,14 @@ def _selectivity(
     keys = None
     if linking.keys:
         over_all = left.share_equal_to(right, linking.keys, leaves)
-        share = _mean(
-            left.share_equal_to(right, linking.keys, leaves, recent=True),
-            _new_pairs(left, right, rates),
-            left.share_equal_to(right, linking.keys, leaves, other_recent=True),
-            _new_pairs(right, left, rates),
-        )
+        share = over_all
+        if not (left.is_recent and right.is_recent):
+            share = _mean(
+                left.share_equal_to(right, linking.keys, leaves, recent=True),
+                _new_pairs(left, right, rates),
+                left.share_equal_to(right, linking.keys, leaves, other_recent=True),
+                _new_pairs(right, left, rates),
+            )
         # Nothing seen among so many pairs is half a match, not none: the sample may be small.
         least = 0.5 / (len(left.all) * len(right.all))
         share, over_all = max(share, least), max(over_all, least)

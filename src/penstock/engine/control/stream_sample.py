@@ -43,12 +43,17 @@ class _Counted:
     def share_equal_to(self, other: _Counted) -> float:
         """The share of all pairs that are equal: Σ p(v) q(v)."""
         pairs = len(self.values) * len(other.values)
+        return float(self.partners_of(other).sum()) / pairs if pairs else 0.0
+
+    def partners_of(self, other: _Counted) -> Int64s:
+        """For each value of ``other``, the values here that are equal to it."""
         if self._table is None:
             bits = max(1, (2 * len(self.values) - 1).bit_length())
             keys, counts = np.empty(1 << bits, np.int64), np.zeros(1 << bits, np.int64)
             self._table = keys, counts, shift_for(1 << bits)
             agreement.tally(self.values, *self._table)
-        return agreement.agreeing(other.values, *self._table) / pairs if pairs else 0.0
+        partners: Int64s = agreement.agreeing(other.values, *self._table)
+        return partners
 
 
 class StreamSample:
@@ -60,6 +65,8 @@ class StreamSample:
         self.leaf = leaf
         self.all = _chosen(leaf, _drawn(rows.tail, rows.head, SAMPLE))
         self.recent = _chosen(leaf, _drawn(newest, rows.head, SAMPLE))
+        self.is_recent = len(self.recent) == len(rows)
+        """Whether all rows of the window are recent, and in the sample."""
         self._counted: dict[tuple[bool, tuple[KeyColumn, ...]], _Counted] = {}
 
     def share_equal_to(
@@ -75,6 +82,16 @@ class StreamSample:
         theirs = other._values(tuple(k for _, k in keys), other_recent, leaves)
         # The table is made of all rows: it is used twice.
         return theirs.share_equal_to(mine) if recent else mine.share_equal_to(theirs)
+
+    def partners_in(
+        self,
+        other: StreamSample,
+        keys: Sequence[tuple[KeyColumn, KeyColumn]],
+        leaves: Mapping[str, LeafWindow],
+    ) -> Int64s:
+        """For each recent row here, the rows of the sample of ``other`` that agree on ``keys``."""
+        mine = self._values(tuple(k for k, _ in keys), True, leaves)
+        return other._values(tuple(k for _, k in keys), False, leaves).partners_of(mine)
 
     def keys_of(
         self,
