@@ -11,7 +11,8 @@ ever has a C, and in *pointless* every A has one. The partner of *dying* has a w
 of the others', and another of its key comes twice in the life of a row; in *passing* keys do not
 come back. In *jointly* (Type II of the paper) A and C have partners in D, but seldom the same
 one. The *band* is a theta predicate that few rows meet. In *greatest* the answer is a MAX, and rows
-are told apart by few keys; in *greatest, all keys* by so many that hardly two are alike.
+are told apart by few keys; in *greatest, all keys* by so many that hardly two are alike. In
+*bounded* HAVING has a bound that one A in fifty reaches, in *bounded, in vain* one that all do.
 """
 
 from __future__ import annotations
@@ -68,9 +69,11 @@ def made(
     length: int,
     every: Mapping[str, int] | None = None,
     extreme: str = "",
+    bound: int | None = None,
 ) -> Callable[[int], tuple[penstock.JoinGraph, Pushes]]:
     """Streams with ``columns`` and ``windows`` for ``length`` milliseconds, a row every so many.
-    The answer is all combinations, or the greatest value of the column ``extreme``."""
+    The answer is all combinations, or the greatest value of the column ``extreme``,
+    as long as it is the ``bound`` or more."""
 
     def make(seed: int) -> tuple[penstock.JoinGraph, Pushes]:
         schemas = {
@@ -80,7 +83,9 @@ def made(
         selected = ", ".join(f"{name}.id AS {name.lower()}" for name in columns)
         selected = f"MAX({extreme}) AS greatest" if extreme else selected
         sources = ", ".join(f"{name} [RANGE {windows[name]} MILLISECONDS]" for name in columns)
-        query = penstock.parse(f"SELECT {selected} FROM {sources} WHERE {where}", schemas=schemas)
+        text = f"SELECT {selected} FROM {sources} WHERE {where}"
+        text += "" if bound is None else f" HAVING MAX({extreme}) >= {bound}"
+        query = penstock.parse(text, schemas=schemas)
         tables = {}
         for number, (name, own) in enumerate(columns.items()):
             random = np.random.default_rng([seed, number])
@@ -182,8 +187,10 @@ def _chain(
     )
 
 
-def _extreme(keys: int) -> Callable[[int], tuple[penstock.JoinGraph, Pushes]]:
-    """The greatest value of a chain of three, joined by so many keys."""
+def _extreme(
+    keys: int, bound: int | None = None
+) -> Callable[[int], tuple[penstock.JoinGraph, Pushes]]:
+    """The greatest value of a chain of three, joined by so many keys, from a ``bound`` on."""
     return made(
         "A.x = B.x AND A.y = C.y",
         {
@@ -194,6 +201,7 @@ def _extreme(keys: int) -> Callable[[int], tuple[penstock.JoinGraph, Pushes]]:
         _same("ABC", 10_000),
         60_000,
         extreme="A.v",
+        bound=bound,
     )
 
 
@@ -271,6 +279,8 @@ CASES = {
         ),
         FeedbackCase("greatest", "((A B) C)", _extreme(1_000)),
         FeedbackCase("greatest, all keys", "((A B) C)", _extreme(20_000)),
+        FeedbackCase("bounded", "((A B) C)", _extreme(5_000, _MANY - _MANY // 50)),
+        FeedbackCase("bounded, in vain", "((A B) C)", _extreme(20_000, 0)),
         FeedbackCase(
             "nested loops",
             "((A B) C)",

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.engine.feedback.having_bound import with_bounds
 from penstock.engine.feedback.surpassed import Surpassed
 from penstock.engine.metrics import Counters
 from penstock.engine.options import Options
@@ -103,7 +104,8 @@ class RunningJoin:
         """Whether rows behind the watermark are known to be late."""
         # A restart must find the results of the last settled instant.
         self._ticks_kept = int(query.is_grouped and self.strict)
-        self.wirings = [wire(block) for block in query.blocks]
+        told = options.feedback is not None
+        self.wirings = [wire(with_bounds(each) if told else each) for each in query.blocks]
         self.windows = [
             Windows(block, wiring, self.by_rows, query.ticks_per_millisecond)
             for block, wiring in zip(query.blocks, self.wirings, strict=True)
