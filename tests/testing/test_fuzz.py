@@ -103,7 +103,7 @@ def test_a_guard_that_is_not_asked_is_found(monkeypatch: pytest.MonkeyPatch) -> 
         Edge, "_pass", lambda edge, rows, passed: rows if passed else ask(edge, rows, passed)
     )
     with pytest.raises(AssertionError, match="guards"):
-        list(fuzz(8, 20, large_every=0))
+        list(fuzz(4, 48, large_every=0))
 
 
 def test_faults_in_kernels_can_still_be_planted() -> None:
