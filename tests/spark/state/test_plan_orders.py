@@ -292,6 +292,23 @@ def test_a_job_on_spark_is_pinned_undone_and_restarted(
     assert case.log() == first + second
 
 
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("lane", LANES)
+def test_a_job_file_names_an_eddy(lane: str, spark: SparkSession, tmp_path: Path) -> None:
+    kinds = dict.fromkeys("ABC", "parquet")
+    top = f'lane = "{lane}"\ntrigger = "available-now"\ncells = 2\nplan = "stairs-lazy"'
+    case = JobCase(tmp_path, spark).write(kinds, top)
+    for seed in (1, 11):  # The second time, the job goes on.
+        for number, name in enumerate(kinds):
+            case.deliver(name, "parquet", seed + number)
+        events = case.run()
+        assert isinstance(events[0], Start)
+        assert events[0].plan == "stairs-lazy ((A B) C)"
+        batches = [each for each in events if isinstance(each, Batch)]
+        assert {cell.plan for each in batches for cell in each.cells} == {events[0].plan}
+    assert case.results() == case.expected()
+
+
 def _rows(events: list[Event]) -> int:
     return sum(sum(each.rows.values()) for each in events if isinstance(each, Batch))
 
