@@ -163,7 +163,7 @@ def toggle(engine: penstock.Engine, chance: random.Random, batches: Pushed) -> p
 def complete_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing is also completed two rows at a time, whatever that costs, in memory that
     was another state's."""
-    for name, value in (("_FEWEST_OPEN_ROWS", 1), ("_SAMPLE_ROWS", 2), ("LEAN", 1e9)):
+    for name, value in (("_SAMPLE_ROWS", 2), ("LEAN", 1e9)):
         monkeypatch.setattr(missing, name, value)
     monkeypatch.setattr(tree_completion, "_ROWS_WORTH_COMPLETING", 0)
     monkeypatch.setattr(tree_completion, "COMPLETED_PER_ROW", 0)

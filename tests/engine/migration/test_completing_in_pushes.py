@@ -83,3 +83,39 @@ def _fail_to(engine: penstock.Engine, push: dict[str, pa.RecordBatch]) -> None:
         patch.setattr(PlainAnswer, "table", fail)
         with pytest.raises(ZeroDivisionError):
             engine.push(push)
+
+
+def test_small_states_on_top_of_each_other_are_soon_complete() -> None:
+    """Each is made of the one below: as soon as that has all, in the same push."""
+    streams = [f"S{number}" for number in range(9)]
+    equal = " AND ".join(f"S0.x = {each}.x" for each in streams[1:])
+    sources = ", ".join(f"{each} [RANGE 300 MILLISECONDS]" for each in streams)
+    query = penstock.parse(
+        f"SELECT S0.id AS a, S8.id AS b FROM {sources} WHERE {equal}",
+        dict.fromkeys(streams, SCHEMA),
+    )
+
+    def left_deep(order: list[str]) -> str:
+        tree = order[0]
+        for each in order[1:]:
+            tree = f"({tree} {each})"
+        return tree
+
+    def push(engine: penstock.Engine, number: int) -> list[tuple[int, ...]]:
+        chance, clock = np.random.default_rng(number), np.arange(100) + number * 100
+        values = [chance.integers(0, 300, 100) for _ in streams]
+        rows = [pa.record_batch([clock, x, x, clock], schema=SCHEMA) for x in values]
+        return answer(engine, dict(zip(streams, rows, strict=True)))
+
+    engine, other = [
+        penstock.Engine(query, plan=left_deep(streams), feedback="off") for _ in range(2)
+    ]
+    for number in range(4):
+        assert push(engine, number) == push(other, number)
+    engine.migrate(left_deep(streams[::-1]), strategy="jisc")
+    assert len(engine.trees[0].missing) == 7
+    for number in range(4, 6):
+        assert push(engine, number) == push(other, number)
+    assert not engine.trees[0].missing
+    for number in range(6, 9):
+        assert push(engine, number) == push(other, number)

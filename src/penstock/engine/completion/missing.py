@@ -75,11 +75,12 @@ Way = list[tuple[int, JoinStep]]
 
 _MOST_ROWS_AT_ONCE = 1 << 13
 """Rows that are completed at a time, at most."""
+_FEW_OPEN_ROWS = 1024
+"""Open rows that are made without a pause. Of more, only a sample is made in the first push, which
+has enough to do."""
 LEAN = 4.0
 """With fewer combinations per row, to make them all costs about what asking first does in a
 window."""
-_FEWEST_OPEN_ROWS = 1024
-"""Open rows that are too few to be worth looking for."""
 _SAMPLE_ROWS = 64
 """Rows of a state that are looked at to guess how many partners its rows have."""
 _UNCACHED_ROWS = 1 << 18
@@ -260,7 +261,7 @@ class Missing:
 
         ``most`` is how much work it may be, in rows and combinations; returned is how much it was.
         """
-        if any(each.input.missing is not None for each in self._inputs):
+        if self.is_over or any(each.is_arriving for each in self._inputs):
             return 0
         price = (
             _UNCACHED_COST
@@ -273,23 +274,21 @@ class Missing:
         if self._per_row is not None and price * (1 + self._per_row) > 1 + LEAN:
             return 0
         if self._beside is None:
-            least = min(self._inputs, key=lambda each: each.left)
-            if least.left < _FEWEST_OPEN_ROWS:
-                return 0
-            position = self._inputs.index(least)
+            position = min(range(len(self._inputs)), key=lambda each: self._inputs[each].left)
             if not all(step.hashed for _, step in self._way(position)):
                 return 0  # Each row would be compared with all of a window.
             self._beside = position
-        before = self.completed
-        lot = _SAMPLE_ROWS
+        before, start = self.completed, self._inputs[self._beside]
+        lot, is_first = _SAMPLE_ROWS, self._per_row is None
         if self._per_row is not None:
             lot = max(_SAMPLE_ROWS, int(most / price / (1 + self._per_row)))
-        rows = self._inputs[self._beside].next_open(lot)
+        rows = start.next_open(lot)
         self._make(self._beside, rows)
         made = self.completed - before
         if len(rows) >= _SAMPLE_ROWS // 2:
             self._per_row = made / len(rows)
-        return price * (lot + made)
+        work = price * (lot + made)
+        return max(work, most) if is_first and start.left > _FEW_OPEN_ROWS else work
 
     def _make(self, position: int, rows: Int64s) -> None:
         """All combinations of ``rows`` of an input that have not been made."""

@@ -54,6 +54,11 @@ class OldRows(ABC):
         """Whether no row is open, nor will be."""
 
     @property
+    def is_arriving(self) -> bool:
+        """Whether more old rows may come."""
+        return False
+
+    @property
     @abstractmethod
     def progress(self) -> float:
         """The share of rows that are closed or gone."""
@@ -175,8 +180,13 @@ class Arriving(OldRows):
         self._arrived += stop - start
 
     @property
+    def is_arriving(self) -> bool:
+        missing = self._state.missing
+        return missing is not None and not missing.is_over
+
+    @property
     def are_all_closed(self) -> bool:
-        return self._state.missing is None and not self.is_any_left
+        return not self.is_any_left and not self.is_arriving
 
     @property
     def progress(self) -> float:

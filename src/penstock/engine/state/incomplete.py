@@ -34,6 +34,10 @@ class Incomplete(Protocol):
         """Share of the missing rows that were made or have died; 1 when none is missing."""
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing is missing any more."""
+
+    @property
     def share_there(self) -> float:
         """Share of all combinations that the state has."""
 

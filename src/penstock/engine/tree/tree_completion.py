@@ -188,9 +188,10 @@ class TreeCompletion:
         most, self._allowed = self._allowed, 0
         for missing in self.missing:
             missing.begin()
-            most -= missing.complete_beside(most)
-            if most <= 0:
-                break
+            while (done := missing.complete_beside(most)) > 0:
+                most -= done
+                if most <= 0:
+                    return True
         return True
 
     def give_up(self) -> list[StreamSet]:
