@@ -89,7 +89,7 @@ def test_a_tiny_run_of_jit(tmp_path: Path) -> None:
     assert {row["results"] for row in rows if row["rate"] == 1.0 and "publ" not in row["form"]} == {  # type: ignore[operator]
         rows[-1]["results"]
     }
-    assert len(rows) == 2 * 12
+    assert len(rows) == 2 * 14
     assert "λ = 0.6 to 1" in shown(BY_NAME["jit-11"], rows, tmp_path)
     lost = measure_lost({**jit.parameters(setting, "quick"), "hours": 0.1}, 1)
     said = shown(BY_NAME["jit-exactness"], lost, tmp_path)
@@ -99,16 +99,16 @@ def test_a_tiny_run_of_jit(tmp_path: Path) -> None:
 def _jit(x: float, varied: str, ref: int, ours: int, memory: int = 50) -> list[Row]:
     common: dict[str, Any] = {
         "window": 20, "rate": 1, "streams": 6, "largest": 200, "system": "literal",
-        "complete": True, "cpu": 1.0, varied: x,
+        "complete": True, "comparisons": 7, varied: x,
     }  # fmt: skip
     return [
-        {**common, "form": "REF", "comparisons": ref, "memory": 100},
-        {**common, "form": "JIT, exact", "comparisons": ours, "memory": memory},
+        {**common, "form": "REF", "cpu": ref, "memory": 100},
+        {**common, "form": "JIT, exact", "cpu": ours, "memory": memory},
     ]
 
 
 Values = list[tuple[int, ...]]
-"""x, comparisons of REF and of JIT and, if they matter, bytes of JIT (REF has 100)."""
+"""x, CPU of REF and of JIT and, if they matter, bytes of JIT (REF has 100)."""
 
 
 @pytest.mark.parametrize(

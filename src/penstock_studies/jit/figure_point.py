@@ -18,6 +18,7 @@ from penstock_studies.lab.experiment import Parameters, Row
 
 LITERAL = {
     "off": "REF",
+    "off, as published": "REF as published",
     "as published": "JIT as published",
     "jit": "JIT, exact",
     "bloom": "JIT, Bloom filter",
@@ -25,7 +26,11 @@ LITERAL = {
 }
 """Forms of the literal algorithm, and what a figure calls them."""
 ENGINE = {
-    "nested-loops": {"off": "REF", "jit": "JIT, asked first"},
+    "nested-loops": {
+        "off": "REF",
+        "jit": "JIT, asked first",
+        "jit, adaptive": "JIT, adaptive (default)",
+    },
     "hash": {
         "off": "REF",
         "jit": "JIT, asked first",

@@ -8,6 +8,7 @@ from typing import Literal
 from penstock.errors import OptionError
 
 Detection = Literal["exact", "bloom"]
+Leaving = Literal["oldest", "latest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +18,15 @@ class Form:
     ``level`` is the largest number of streams in a sub-tuple that is looked at: None for all of
     the lattice, 0 for ∅ alone. ``detection`` by Bloom filter finds level 1 only, and not all of
     it. ``guarded``: at no join may sub-tuples sleep on both sides that agree with each other.
+    ``leaves_with``: the tuple with which a partial result dies. The paper takes the latest, so
+    that partial results outlive their oldest tuple, and some of what is given is no result.
     """
 
     feedback: bool = True
     level: int | None = None
     detection: Detection = "exact"
     guarded: bool = True
+    leaves_with: Leaving = "oldest"
 
     def __post_init__(self) -> None:
         if self.level is not None and self.level < 0:
@@ -33,7 +37,9 @@ class Form:
 
 REF = Form(feedback=False)
 """The reference of section VI: no feedback."""
-AS_PUBLISHED = Form(guarded=False)
+REF_AS_PUBLISHED = Form(feedback=False, leaves_with="latest")
+"""No feedback, with the timestamps of the paper."""
+AS_PUBLISHED = Form(guarded=False, leaves_with="latest")
 """Loses results in bushy plans."""
 JIT = Form()
 """As published, with the rule that makes it exact."""

@@ -16,7 +16,7 @@ Where this departs from the paper, because as written it would lose or repeat re
 - Who contains several suspended sub-tuples sleeps on when one of them is resumed.
 - Which pairs were joined before is kept exactly; see :mod:`~penstock_studies.jit.part`.
 - A composite leaves when its oldest tuple dies. The paper purges by the timestamp of the composite,
-  which is that of its newest.
+  which is that of its newest (``Form.leaves_with``).
 
 Marks are not carried by tuples. A pair is marked if its values are those of an MNS of Type II, and
 that is looked up when the pair is found; ``mark`` and ``unmark`` are sent and passed on all the
@@ -73,6 +73,7 @@ class LiteralJoin:
         self._split: list[tuple[Kind, Pick]] = []
         """Kinds of MNS of joins above with streams of both inputs (Type II)."""
         self._form = form
+        self._stamp = min if form.leaves_with == "oldest" else max
         self._run = run
         self._current: tuple[JoinInput, Part] | None = None
         self._suspensions = 0
@@ -164,6 +165,7 @@ class LiteralJoin:
             left.ids + right.ids,
             self._project(left.values + right.values),
             min(left.oldest, right.oldest),
+            self._stamp(left.time, right.time),
         )
         self._run.ledger.made += 1
         if self._run.log is not None:
@@ -222,7 +224,7 @@ class LiteralJoin:
             if self._form.guarded and source.opposite.buffer.agrees(kind, values):
                 continue
             ids = {s: i for s, i in zip(order, part.ids, strict=True) if s in kind.streams}
-            mns = Mns(kind, values, ids, self._run.tick(), part.oldest + self._run.window)
+            mns = Mns(kind, values, ids, self._run.tick(), part.time + self._run.window)
             source.buffer.add(mns)
             found.append(mns)
         self._send("suspend", source, found)
@@ -265,7 +267,7 @@ class LiteralJoin:
     def _lay_down(self, source: JoinInput, part: Part, mns: Mns) -> None:
         part.fall_asleep(mns, self._run.tick())
         mns.blacklists.setdefault(source, []).append(part)
-        mns.expires = max(mns.expires, part.oldest + self._run.window)
+        mns.expires = max(mns.expires, part.time + self._run.window)
         self._run.ledger.hold(1, source.size + 8)
 
     def resume(self, woken: list[Mns], tick: int) -> list[Part]:
@@ -276,7 +278,7 @@ class LiteralJoin:
             for source in self.inputs:
                 for part in mns.blacklists.pop(source, ()):
                     self._run.ledger.hold(-1, source.size + 8)
-                    if part.oldest >= self._run.since:
+                    if part.time >= self._run.since:
                         self._get_up(source, part, made.append)
         for source, parts in zip(self.inputs, inputs, strict=True):
             for part in parts:
@@ -376,8 +378,8 @@ class LiteralJoin:
                 mns = kind.entries.get(pick(self._pair(source, part, other)))
                 if mns is not None:
                     is_withheld = True
-                    oldest = min(part.oldest, other.oldest)
-                    mns.expires = max(mns.expires, oldest + self._run.window)
+                    time = self._stamp(part.time, other.time)
+                    mns.expires = max(mns.expires, time + self._run.window)
         return is_withheld
 
     def _have_met(

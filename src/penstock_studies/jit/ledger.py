@@ -18,6 +18,8 @@ class Ledger:
         self.made = 0
         """Partial results and results."""
         self.results = 0
+        self.too_wide = 0
+        """Combinations that are given and are no results: their tuples are too far apart."""
         self.tuples = 0
         """In states and blacklists."""
         self.bytes = 0
@@ -27,7 +29,7 @@ class Ledger:
 
     @property
     def partial_results(self) -> int:
-        return self.made - self.results
+        return self.made - self.results - self.too_wide
 
     def hold(self, tuples: int, size: int) -> None:
         """``tuples`` more of ``size`` bytes each are held, or (negative) fewer."""

@@ -81,11 +81,13 @@ class LiteralJit:
         self._arrived[stream] += 1
         join, source = self._inputs[stream]
         values = tuple(int(row[name]) for name in self._columns[stream])
-        part = Part((self._arrived[stream] if number is None else number,), values, time)
+        part = Part((self._arrived[stream] if number is None else number,), values, time, time)
         join.process(source, part, join.deliver)
         found = [tuple(each.ids[i] for i in self._rank) for each in self._found]
+        too_wide = sum(each.oldest < run.since for each in self._found)
+        run.ledger.results += len(found) - too_wide
+        run.ledger.too_wide += too_wide
         self._found.clear()
-        run.ledger.results += len(found)
         return found
 
     def _build(self, node: Node) -> LiteralJoin:
@@ -133,7 +135,7 @@ class LiteralJit:
         run = self._run
         for mns in list(source.buffer.entries()):
             for where, parts in mns.blacklists.items():
-                alive = [part for part in parts if part.oldest >= run.since]
+                alive = [part for part in parts if part.time >= run.since]
                 run.ledger.hold(len(alive) - len(parts), where.size + 8)
                 mns.blacklists[where] = alive
             if mns.expires < run.now:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import penstock
 from penstock_studies.jit.clique import Arrival, in_batches
-from penstock_studies.jit.form import AS_PUBLISHED, DOE, JIT, REF, Form
+from penstock_studies.jit.form import AS_PUBLISHED, DOE, JIT, REF, REF_AS_PUBLISHED, Form
 from penstock_studies.jit.literal import LiteralJit
 from penstock_studies.jit.setting import Setting
 
@@ -38,6 +38,7 @@ class MeasuredRun:
 
 LITERAL: dict[str, Form] = {
     "off": REF,
+    "off, as published": REF_AS_PUBLISHED,
     "as published": AS_PUBLISHED,
     "jit": JIT,
     "bloom": Form(detection="bloom"),

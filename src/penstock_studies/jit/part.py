@@ -25,13 +25,17 @@ Span = tuple[int, float]
 class Part:
     """``values`` are those of the columns that joins further up compare."""
 
-    __slots__ = ("asleep", "ids", "met", "oldest", "past", "place", "since", "values")
+    __slots__ = ("asleep", "ids", "met", "oldest", "past", "place", "since", "time", "values")
 
-    def __init__(self, ids: tuple[int, ...], values: tuple[int, ...], oldest: int) -> None:
-        """``ids`` number the tuple of each stream; ``oldest`` is the earliest event time."""
+    def __init__(
+        self, ids: tuple[int, ...], values: tuple[int, ...], oldest: int, time: int
+    ) -> None:
+        """``ids`` number the tuple of each stream; ``oldest`` is the earliest event time, ``time``
+        that from which its life is counted."""
         self.ids = ids
         self.values = values
         self.oldest = oldest
+        self.time = time
         self.place = 0
         """The row of the state that holds it."""
         self.since: int | None = None

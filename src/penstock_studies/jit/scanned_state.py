@@ -25,7 +25,7 @@ class ScannedState:
     def __init__(self, width: int, size: int, ledger: Ledger) -> None:
         self.parts: list[Part] = []
         self._columns = np.empty((width, 64), np.int64)
-        self._oldest = np.empty(64, np.int64)
+        self._times = np.empty(64, np.int64)
         self._size = size
         self._ledger = ledger
         self._gone = 0
@@ -35,40 +35,40 @@ class ScannedState:
 
     def insert(self, part: Part) -> None:
         place = len(self.parts)
-        if place == len(self._oldest):
+        if place == len(self._times):
             self._columns = np.concatenate([self._columns, np.empty_like(self._columns)], axis=1)
-            self._oldest = np.concatenate([self._oldest, np.empty_like(self._oldest)])
+            self._times = np.concatenate([self._times, np.empty_like(self._times)])
         part.place = place
         self.parts.append(part)
         self._columns[:, place] = part.values
-        self._oldest[place] = part.oldest
+        self._times[place] = part.time
         self._ledger.hold(1, self._size)
 
     def remove(self, part: Part) -> None:
-        self._oldest[part.place] = _GONE
+        self._times[part.place] = _GONE
         self._gone += 1
         self._ledger.hold(-1, self._size)
 
     def is_empty(self, since: int) -> bool:
-        """Whether nobody is left whose oldest tuple is of ``since`` or later."""
+        """Whether nobody is left whose time is ``since`` or later."""
         count = len(self.parts)
-        if count and self._oldest[count - 1] >= since:
+        if count and self._times[count - 1] >= since:
             return False
-        return not (self._oldest[:count] >= since).any()
+        return not (self._times[:count] >= since).any()
 
     def scan(self, columns: Sequence[int], values: Sequence[int], since: int) -> Int64s:
         """The places where ``columns`` have ``values``, of those alive; oldest first."""
         count = len(self.parts)
         self._ledger.comparisons += len(self)
         if not columns:
-            return np.flatnonzero(self._oldest[:count] >= since)
+            return np.flatnonzero(self._times[:count] >= since)
         found = np.flatnonzero(self._columns[columns[0], :count] == values[0])
         for column, value in zip(columns[1:], values[1:], strict=True):
             if len(found) == 0:
                 return found
             self._ledger.comparisons += len(found)
             found = found[self._columns[column, found] == value]
-        return found[self._oldest[found] >= since] if len(found) else found
+        return found[self._times[found] >= since] if len(found) else found
 
     def find(self, columns: Sequence[int], values: Sequence[int], since: int) -> list[Part]:
         """The parts at those places."""
@@ -77,12 +77,12 @@ class ScannedState:
     def purge(self, since: int) -> bool:
         """Drop who has died; whether anybody had, or had left."""
         count = len(self.parts)
-        kept = np.flatnonzero(self._oldest[:count] >= since)
+        kept = np.flatnonzero(self._times[:count] >= since)
         if len(kept) == count:
             return False
         died = count - self._gone - len(kept)
         self._columns[:, : len(kept)] = self._columns[:, kept]
-        self._oldest[: len(kept)] = self._oldest[kept]
+        self._times[: len(kept)] = self._times[kept]
         self.parts = [self.parts[place] for place in kept.tolist()]
         for place, part in enumerate(self.parts):
             part.place = place
