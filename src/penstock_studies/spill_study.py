@@ -7,6 +7,9 @@ windows, the batch at hand), and pages of files that happen to be mapped, which 
 back when it is short. Answers are compared by their number and by a sum over all bytes of all rows
 that does not depend on their order inside a push.
 
+At the end a checkpoint is written to a file, and another process goes on from it: what each holds
+meanwhile is looked at every few milliseconds.
+
 The memory that the process is limited to besides is optional (``--process``): ``RLIMIT_DATA``,
 which mapped files do not count for. With it, a run that held its windows in memory would fail.
 """
@@ -16,9 +19,12 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import resource
+import tempfile
+import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +49,8 @@ _MORE = 20
 """Pushes that follow, in which as much expires as comes."""
 _PARTNERS = 0.3
 """Rows of each other window that a row meets, on average."""
+_LOOKS = 0.005
+"""Seconds between looks at what a process holds while it saves or loads."""
 _POOL = 96 << 20
 """Random bytes that texts are cut from."""
 _STREAMS = ("A", "B", "C")
@@ -64,6 +72,25 @@ class Run:
     """Bytes that the process may have in all, mapped files aside."""
     folder: str | None
     seed: int
+    checkpoint: str | None = None
+    """Where a checkpoint is written to at the end, and read from by who goes on from it."""
+
+    @property
+    def query(self) -> penstock.JoinGraph:
+        """The query."""
+        windows = ", ".join(
+            f"{name} [RANGE {self.rows * _PUSHES} MILLISECONDS]" for name in _STREAMS
+        )
+        doubles = ", ".join(f"{s}.v{n} AS {s}{n}" for s in _STREAMS for n in range(_DOUBLES))
+        return penstock.parse(
+            f"SELECT A.s AS a, B.s AS b, C.s AS c, {doubles} FROM {windows} "
+            "WHERE A.k = B.k AND B.k = C.k",
+            dict.fromkeys(_STREAMS, _SCHEMA),
+        )
+
+    def pushed(self, number: int, pool: NDArray[np.uint8]) -> dict[str, pa.Table]:
+        """Push ``number``."""
+        return batches(number, self.rows, int(self.rows * _PUSHES / _PARTNERS), pool, self.seed)
 
     @property
     def rows(self) -> int:
@@ -97,6 +124,20 @@ class Found:
     over: int = 0
     """Pushes after which the limit was exceeded."""
     plan: str = ""
+    saving: float = 0.0
+    """Seconds in which the checkpoint was written."""
+    saved: int = 0
+    """Bytes of it."""
+    saving_private: int = 0
+    """Bytes of memory that the process took meanwhile, beyond what it had before."""
+    after: tuple[int, int] = (0, 0)
+    """Results of one more push, and their checksum."""
+    loading: float = 0.0
+    """Seconds in which another process has read it."""
+    loading_private: int = 0
+    """Bytes of memory of that process, meanwhile and in one more push, at most."""
+    went_on: tuple[int, int] = (0, 0)
+    """Results of that push, and their checksum."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,25 +157,34 @@ def run(options: argparse.Namespace) -> bool:
     )
     assert nbytes is not None
     folder = None if options.folder is None else str(options.folder)
-    runs = {
-        "no limit": Run(nbytes, None, None, folder, options.seed),
-        f"memory {options.memory}": Run(nbytes, memory, process, folder, options.seed),
-    }
-    found = {name: in_a_process(each) for name, each in runs.items()}
+    with tempfile.TemporaryDirectory(dir=folder) as where:
+        given = Run(nbytes, None, None, folder, options.seed, f"{where}/checkpoint")
+        found = {}
+        for name, run in (
+            ("no limit", given),
+            (f"memory {options.memory}", replace(given, memory=memory, process=process)),
+        ):
+            found[name] = in_a_process(measure, run)
+            gone_on = in_a_process(go_on, run)
+            each = found[name]
+            each.loading, each.loading_private = gone_on.loading, gone_on.loading_private
+            each.went_on = gone_on.went_on
     print(heading("spill", options.seed))
     print(table(found))
-    free, limited = found.values()
-    same = (free.results, free.checksum) == (limited.results, limited.checksum)
+    limited = found[f"memory {options.memory}"]
+    answers = {(each.results, each.checksum) for each in found.values()}
+    last = {each for one in found.values() for each in (one.after, one.went_on)}
+    same = len(answers) == len(last) == 1
     print(f"\nanswers: {'the same' if same else 'DIFFERENT'}, {limited.results:,} results")
     print(f"pushes after which the limit was exceeded: {limited.over} of {limited.pushes}")
     return same and limited.over == 0
 
 
-def in_a_process(given: Run) -> Found:
-    """What a run finds in a process of its own."""
+def in_a_process(work: Callable[[Run], Found], given: Run) -> Found:
+    """What ``work`` finds in a process of its own."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(measure, given).result()
+        return pool.submit(work, given).result()
 
 
 def table(found: dict[str, Found]) -> str:
@@ -152,6 +202,11 @@ def table(found: dict[str, Found]) -> str:
         "process, private, most": lambda f: size_text(f.private),
         "of that, before the first push": lambda f: size_text(f.before),
         "process, with mapped files": lambda f: size_text(f.resident),
+        "checkpoint written, s": lambda f: f"{f.saving:.1f}",
+        "its size": lambda f: size_text(f.saved),
+        "private memory for that": lambda f: size_text(f.saving_private),
+        "read in another process, s": lambda f: f"{f.loading:.1f}",
+        "its private memory, most": lambda f: size_text(f.loading_private),
         "plan": lambda f: f.plan,
     }
     rows = [[name, *map(tell, found.values())] for name, tell in lines.items()]
@@ -160,26 +215,14 @@ def table(found: dict[str, Found]) -> str:
 
 def measure(given: Run) -> Found:
     """Push everything through one engine."""
-    limits = None if given.memory is None else Limits(memory=given.memory)
-    span = given.rows * _PUSHES
-    windows = ", ".join(f"{name} [RANGE {span} MILLISECONDS]" for name in _STREAMS)
-    doubles = ", ".join(f"{s}.v{n} AS {s}{n}" for s in _STREAMS for n in range(_DOUBLES))
-    query = penstock.parse(
-        f"SELECT A.s AS a, B.s AS b, C.s AS c, {doubles} FROM {windows} "
-        "WHERE A.k = B.k AND B.k = C.k",
-        dict.fromkeys(_STREAMS, _SCHEMA),
-    )
-    engine = penstock.Engine(query, limits=limits, spill_folder=given.folder)
-    warm = penstock.Engine(query)
-    for number in range(3):
-        warm.push(batches(number, 2_000, 1_000, np.zeros(_POOL, np.uint8), given.seed))
-    del warm
-    pool = np.random.default_rng(given.seed).integers(97, 123, _POOL, np.uint8)
+    engine = penstock.Engine(given.query, limits=_limits(given), spill_folder=given.folder)
+    _warm_up(given)
+    pool = _pool(given)
     found = Found(before=_memory()["RssAnon"])
     if given.process is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (given.process, given.process))
     for number in range(_PUSHES + _MORE):
-        pushed = batches(number, given.rows, int(span / _PARTNERS), pool, given.seed)
+        pushed = given.pushed(number, pool)
         cpu, wall = time.process_time(), time.monotonic()
         answer = engine.push(pushed)
         took = time.process_time() - cpu
@@ -190,7 +233,75 @@ def measure(given: Run) -> Found:
         found.checksum = (found.checksum + checksum(answer)) % (1 << 64)
         del pushed, answer
         _note(found, engine)
+    _save(found, engine, given)
+    answer = engine.push(given.pushed(_PUSHES + _MORE, pool))
+    found.after = len(answer), checksum(answer)
     return found
+
+
+def _save(found: Found, engine: penstock.Engine, given: Run) -> None:
+    """Write the checkpoint of ``engine``."""
+    assert given.checkpoint is not None
+    before, wall = _memory()["RssAnon"], time.monotonic()
+    with _Watch() as watch, open(given.checkpoint, "wb") as file:
+        file.writelines(engine.checkpoint_parts())
+    found.saving = time.monotonic() - wall
+    found.saving_private = watch.most - before
+    found.saved = Path(given.checkpoint).stat().st_size
+
+
+def go_on(given: Run) -> Found:
+    """Go on from the checkpoint of a run, and push once more."""
+    assert given.checkpoint is not None
+    _warm_up(given)
+    pool = _pool(given)
+    found = Found()
+    if given.process is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (given.process, given.process))
+    with _Watch() as watch:
+        wall = time.monotonic()
+        engine = penstock.Engine.restore(
+            given.query, Path(given.checkpoint), spill_folder=given.folder
+        )
+        found.loading = time.monotonic() - wall
+        answer = engine.push(given.pushed(_PUSHES + _MORE, pool))
+    found.loading_private = watch.most
+    found.went_on = len(answer), checksum(answer)
+    return found
+
+
+class _Watch:
+    """The private memory of the process meanwhile, at most."""
+
+    def __enter__(self) -> _Watch:
+        self.most = _memory()["RssAnon"]
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def _look(self) -> None:
+        while not self._is_over.wait(_LOOKS):
+            self.most = max(self.most, _memory()["RssAnon"])
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+
+def _limits(given: Run) -> Limits | None:
+    return None if given.memory is None else Limits(memory=given.memory)
+
+
+def _pool(given: Run) -> NDArray[np.uint8]:
+    return np.random.default_rng(given.seed).integers(97, 123, _POOL, np.uint8)
+
+
+def _warm_up(given: Run) -> None:
+    """Load kernels."""
+    warm = penstock.Engine(given.query)
+    for number in range(3):
+        warm.push(batches(number, 2_000, 1_000, np.zeros(_POOL, np.uint8), given.seed))
 
 
 def batches(

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from pathlib import Path
 
 import pytest
 
 from penstock_studies import spill_study
-from penstock_studies.spill_study import Found, Run, measure
+from penstock_studies.spill_study import Found, Run, go_on, measure
 
 
-def found(memory: int | None) -> Found:
-    return measure(Run(12_000_000, memory, None, None, seed=1))
-
-
-def test_answers_are_the_same_and_the_limit_holds() -> None:
-    free, limited = found(None), found(3_000_000)
+def test_answers_are_the_same_and_the_limit_holds(tmp_path: Path) -> None:
+    runs = [
+        Run(12_000_000, memory, None, None, 1, f"{tmp_path}/{memory}")
+        for memory in (None, 3_000_000)
+    ]
+    free, limited = map(measure, runs)
     assert free.results == limited.results > 0
     assert free.checksum == limited.checksum
     assert free.disk == 0
@@ -24,6 +25,8 @@ def test_answers_are_the_same_and_the_limit_holds() -> None:
     assert limited.state <= 3_000_000 < free.state
     assert limited.rows_back > 0
     assert limited.over == 0
+    assert {go_on(run).went_on for run in runs} == {free.after} == {limited.after}
+    assert limited.saved > 12_000_000
 
 
 def test_a_difference_is_told(
@@ -32,8 +35,13 @@ def test_a_difference_is_told(
     right = Found(pushes=60, rows=1, results=5, checksum=7, cpu=1.0, plan="(A B C)")
     wrong = dataclasses.replace(right, checksum=8)
     options = argparse.Namespace(windows="4GB", memory="1GB", process=None, folder=None, seed=1)
-    for second, verdict in ((right, True), (wrong, False)):
-        answers = iter([right, second])
-        monkeypatch.setattr(spill_study, "in_a_process", lambda run, given=answers: next(given))
+    strange = dataclasses.replace(right, went_on=(1, 1))
+    for second, after, verdict in (
+        (right, right, True),
+        (wrong, right, False),
+        (right, strange, False),
+    ):
+        answers = iter([right, right, second, after])
+        monkeypatch.setattr(spill_study, "in_a_process", lambda *_, given=answers: next(given))
         assert spill_study.run(options) is verdict
         assert ("DIFFERENT" in capsys.readouterr().out) is not verdict

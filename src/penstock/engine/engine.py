@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -38,7 +38,7 @@ from penstock.engine.running.static_refresh import refresh
 from penstock.engine.state.clock import START
 from penstock.engine.state.held_signals import HELD, uninterrupted
 from penstock.engine.tree.join_tree import JoinTree
-from penstock.errors import NotEnoughMemory, OptionError, TooManyResults
+from penstock.errors import NotEnoughMemory, OptionError, PenstockError, TooManyResults
 from penstock.kernels.compilation import announce_compilation
 from penstock.plan.plan import EDDIES, Plan
 from penstock.query.join_graph import JoinGraph
@@ -511,9 +511,25 @@ class Engine:
         """The leaf windows and the clock, enough to go on from here after a restart."""
         return self._snapshot().to_bytes()
 
+    def checkpoint_parts(self) -> Iterator[bytes | memoryview]:
+        """The same a piece of some megabytes at a time, for windows that are larger than memory::
+
+            with open(path, "wb") as file:
+                file.writelines(engine.checkpoint_parts())
+
+        The engine must not go on before all of it has been taken.
+        """
+        snapshot, join, pushes = self._snapshot(), self._join, self.pushes
+        for part in snapshot.parts():
+            if join is not self._join or pushes != self.pushes:
+                raise PenstockError(
+                    "the engine took rows in before its checkpoint was written to the end"
+                )
+            yield part
+
     @uninterrupted
     def _snapshot(self) -> Checkpoint:
-        """What a checkpoint is made of, in memory of its own."""
+        """What a checkpoint is made of; of windows only what is made while it is written."""
         self._check_usable()
         self.sweep()
         return self._saved()
@@ -529,12 +545,12 @@ class Engine:
     def restore(
         cls,
         query: JoinGraph,
-        blob: bytes | memoryview,
+        stored: bytes | memoryview | os.PathLike[str],
         plan: str | Plan | None = None,
         until: int | None = None,
         **options: Any,
     ) -> Engine:
-        """The engine of a checkpoint of ``query``.
+        """The engine of a checkpoint of ``query``, in memory or in a file.
 
         Its plan is that of the checkpoint, pinned or not as it was; with ``plan="auto"``, or the
         name of the eddy that it had, the same, free to change; else ``plan``, pinned. ``options``
@@ -542,7 +558,7 @@ class Engine:
         there: rows that are newer are left out, and so is what they did to the clock. That brings
         back a query whose clock a wrong row has moved far ahead.
         """
-        found = Checkpoint.from_bytes(blob, query)
+        found = Checkpoint.read(stored, query)
         if until is not None:
             found = found.up_to(until * query.ticks_per_millisecond)
         with loading(asks_for_more=bool(options) or plan not in (None, "auto")):
@@ -586,9 +602,13 @@ class Engine:
         if join.overload is not None and join.overload.owes:
             join.is_broken = True  # What is owed is not in the windows.
             return
-        blob = self._saved().to_bytes()
+        saved = self._saved()
+        if join.spilling is None or not join.spilling.files.count:
+            stored: bytes | memoryview = saved.to_bytes()
+        else:
+            stored = saved.in_file(join.spilling.files.folder)
         fresh = type(self).restore(
-            self.query, blob, keep_dropped=join.set_aside.keeps, spill_folder=join.spill_folder
+            self.query, stored, keep_dropped=join.set_aside.keeps, spill_folder=join.spill_folder
         )
         fresh._join.set_aside.take_over(join.set_aside)
         fresh._join.counters = join.counters

@@ -9,8 +9,13 @@ it, and nothing is lost with one that is gone. There are two kinds of folder:
 - the *durable* ones are beside the ledger, on whatever file system that is, where windows reach
   further back than sources keep their rows.
 
-A snapshot is trusted only if its heading is the one that was looked for, byte by byte; the rest is
-verified by the engine that takes it (:mod:`penstock.engine.recovery.verify`).
+A snapshot is trusted only if its heading is the one that was looked for, byte by byte, and its end
+says how long it is; the rest is verified by the engine that takes it
+(:mod:`penstock.engine.recovery.verify`).
+
+A window may be larger than memory. So a snapshot is written part by part as the engine makes it,
+which is why its length comes last, and it is mapped to be read: from another file system it is
+copied to a file of this machine first.
 """
 
 from __future__ import annotations
@@ -18,22 +23,30 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import mmap
 import os
 import posixpath
+import shutil
 import struct
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pyarrow import fs
 
 from penstock.sources.ledger import Position
 from penstock.sources.replace_file import replace_file
 
-_MAGIC = b"PNSTSNP1"
+_MAGIC_1 = b"PNSTSNP1"
+"""Formerly: the length is in the heading, and nothing behind the checkpoint."""
+_MAGIC = b"PNSTSNP2"
+_END = struct.Struct("<Q8s")
+"""The length of the checkpoint, and the magic once more."""
 _SUFFIX = ".snapshot"
+_COPIED = 16 << 20
+"""Bytes that are copied at once from another file system."""
 _PASSING_SECONDS = 3600.0
 """Age from which a file that nobody gave its name is one whose writer has died."""
 
@@ -45,41 +58,48 @@ class Snapshot:
     owner: str
     """Lane and cell: only engines of the same owner may stand in for each other."""
     position: Position
-    blob: bytes | memoryview
+    blob: memoryview
     """The checkpoint of the engine."""
     about: Mapping[str, Any]
     """What else the host has to remember, as JSON has it."""
 
-    @property
-    def heading(self) -> dict[str, Any]:
-        text = json.dumps(dict(self.about), sort_keys=True)
-        check = hashlib.sha256(text.encode()).hexdigest()[:32]
-        place = self.position.to_json()
-        return {"owner": self.owner, **place, "size": len(self.blob), "check": check}
-
-    def to_parts(self) -> list[bytes | memoryview]:
-        text = json.dumps({**self.heading, "about": dict(self.about)}).encode()
-        return [_MAGIC, struct.pack("<I", len(text)), text, self.blob]
-
     @classmethod
-    def of_bytes(cls, content: bytes, owner: str, position: Position) -> Snapshot | None:
+    def of(cls, content: memoryview, owner: str, position: Position) -> Snapshot | None:
         """The snapshot in ``content``; None if it is another, or damaged."""
         try:
-            if content[:8] != _MAGIC:
-                return None
+            magic = bytes(content[:8])
             (length,) = struct.unpack_from("<I", content, 8)
-            values = json.loads(content[12 : 12 + length])
-            found = cls(owner, position, memoryview(content)[12 + length :], values.pop("about"))
+            values = json.loads(bytes(content[12 : 12 + length]))
+            about = values.pop("about")
+            heading = _heading(owner, position, about)
+            if magic == _MAGIC_1:
+                blob = content[12 + length :]
+                heading["size"] = len(blob)
+            else:
+                blob = content[12 + length : len(content) - _END.size]
+                if magic != _MAGIC or content[len(content) - _END.size :] != _end(len(blob)):
+                    return None
         except (ValueError, KeyError, TypeError, AttributeError, struct.error):
             return None
-        return found if values == found.heading else None
+        return cls(owner, position, blob, about) if values == heading else None
+
+
+def _heading(owner: str, position: Position, about: Mapping[str, Any]) -> dict[str, Any]:
+    text = json.dumps(dict(about), sort_keys=True)
+    check = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return {"owner": owner, **position.to_json(), "check": check}
+
+
+def _end(size: int) -> bytes:
+    return _END.pack(size, _MAGIC)
 
 
 class SnapshotFolder:
     """The snapshots in ``folder`` of a file system.
 
-    ``most`` is how many bytes they may have together, None if nobody counts. What the file system
-    refuses is no error where there is a limit: then it is a cache.
+    ``most`` is how many bytes they may have together, and one more for as long as it is written,
+    None if nobody counts. What the file system refuses is no error where there is a limit: then it
+    is a cache.
     """
 
     def __init__(self, system: fs.FileSystem, folder: str, most: int | None = None) -> None:
@@ -102,11 +122,10 @@ class SnapshotFolder:
         """A snapshot, None if it is not there; one that is damaged is removed."""
         path = self._path(owner, position)
         try:
-            with self._system.open_input_file(path) as file:
-                content = file.read()
+            content = self._mapped(path)
         except OSError:
             return None
-        found = Snapshot.of_bytes(content, owner, position)
+        found = Snapshot.of(content, owner, position)
         if found is None:
             self.remove(owner, position)
         elif self._most is not None:
@@ -114,11 +133,28 @@ class SnapshotFolder:
                 os.utime(path)
         return found
 
-    def write(self, snapshot: Snapshot) -> bool:
-        """Keep ``snapshot``; whether it was kept. Older ones of the same owner are not needed in a
-        cache."""
-        path = self._path(snapshot.owner, snapshot.position)
-        parts = snapshot.to_parts()
+    def _mapped(self, path: str) -> memoryview:
+        """The file at ``path``, mapped into memory."""
+        if isinstance(self._system, fs.LocalFileSystem):
+            with open(path, "rb") as file:
+                return _content(file)
+        with tempfile.TemporaryFile() as near:
+            with self._system.open_input_stream(path) as far:
+                shutil.copyfileobj(far, near, _COPIED)
+            near.flush()
+            return _content(near)
+
+    def write(
+        self,
+        owner: str,
+        position: Position,
+        about: Mapping[str, Any],
+        checkpoint: Iterable[bytes | memoryview],
+    ) -> bool:
+        """Keep a snapshot with the parts of a ``checkpoint``; whether it was kept. Older ones of
+        the same owner are not needed in a cache."""
+        path = self._path(owner, position)
+        parts = _parts(_heading(owner, position, about), about, checkpoint, self._most)
         if self._most is None:
             if isinstance(self._system, fs.LocalFileSystem):
                 replace_file(path, parts)
@@ -127,16 +163,14 @@ class SnapshotFolder:
                     for part in parts:
                         file.write(part)
             return True
-        size = sum(map(len, parts))
-        if size > self._most:
-            return False
-        for position in self.positions(snapshot.owner):
-            self.remove(snapshot.owner, position)
+        older = self.positions(owner) - {position}
         try:
-            self._trim(self._most - size)
             replace_file(path, parts, durable=False, private=True)
         except OSError:
             return False
+        for each in older:
+            self.remove(owner, each)
+        self._trim(self._most)
         return True
 
     def remove(self, owner: str, position: Position) -> None:
@@ -184,6 +218,31 @@ class SnapshotFolder:
     def _path(self, owner: str, position: Position) -> str:
         name = f"{owner}-{position.number:012}-{position.digest}{_SUFFIX}"
         return posixpath.join(self._folder, name)
+
+
+def _content(file: IO[bytes]) -> memoryview:
+    if not os.fstat(file.fileno()).st_size:  # That cannot be mapped.
+        return memoryview(b"")
+    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _parts(
+    heading: Mapping[str, Any],
+    about: Mapping[str, Any],
+    checkpoint: Iterable[bytes | memoryview],
+    most: int | None,
+) -> Iterator[bytes | memoryview]:
+    """A file of a snapshot; an OSError if it has more than ``most`` bytes."""
+    text = json.dumps({**heading, "about": dict(about)}).encode()
+    first = _MAGIC + struct.pack("<I", len(text)) + text
+    yield first
+    size, others = 0, len(first) + _END.size
+    for part in checkpoint:
+        size += len(part)
+        if most is not None and size + others > most:
+            raise OSError(f"a snapshot has more than {most:,} bytes")
+        yield part
+    yield _end(size)
 
 
 def cached_snapshots(most: int) -> SnapshotFolder:

@@ -226,8 +226,18 @@ def _own(values: pa.Array) -> pa.Array:
     """``values``, copied if they are a small part of memory that they would keep alive."""
     if values.get_total_buffer_size() <= 2 * values.nbytes + 4096:
         return values
+    return copied(values)
+
+
+def copied(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """``values`` in memory of their own, as they are where Arrow cannot."""
+    if isinstance(values, pa.ChunkedArray):
+        return pa.chunked_array([copied(chunk) for chunk in values.chunks], values.type)
     half = len(values) // 2
     try:
+        if pa.types.is_dictionary(values.type):
+            indices, dictionary = copied(values.indices), copied(values.dictionary)
+            return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=values.type.ordered)
         return pa.concat_arrays([values.slice(0, half), values.slice(half)])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return values

@@ -11,6 +11,8 @@ Memory is about 50 to 100 bytes and the value itself for each distinct value.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -102,15 +104,18 @@ class Interner:
         self._slots, self._shorts, self._arena = slots, shorts, arena
         self._state[: kernels.NEXT] = used, count, short
 
-    def contents(self) -> tuple[Int64s, pa.Array]:
-        """All numbers, and their values as binary."""
+    def contents(self, most: int) -> Iterator[tuple[Int64s, pa.Array]]:
+        """All numbers, and their values as binary, ``most`` at a time, at least once."""
         numbers, places = self._entries()
-        offsets = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(self._arena[places[:-1] + 1], out=offsets[1:])
-        data = np.empty(int(offsets[-1]), np.uint8)
-        kernels.copy_bytes(self._arena, places, offsets, data)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        return numbers, pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
+        for start in range(0, max(1, len(numbers)), most):
+            chosen = numbers[start : start + most]
+            its = places[start : start + len(chosen) + 1]
+            offsets = np.zeros(len(chosen) + 1, np.int64)
+            np.cumsum(self._arena[its[:-1] + 1], out=offsets[1:])
+            data = np.empty(int(offsets[-1]), np.uint8)
+            kernels.copy_bytes(self._arena, its, offsets, data)
+            buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+            yield chosen, pa.Array.from_buffers(pa.large_binary(), len(chosen), buffers)
 
     def _entries(self) -> tuple[Int64s, Int64s]:
         """The numbers of all entries, and their places in the arena with the one behind them."""

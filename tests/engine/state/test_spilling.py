@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.state import payload, ring_files
+from penstock.engine.running.running_join import RunningJoin
+from penstock.engine.state import payload, ring_files, saved_window, windows
 from penstock.engine.state import rows as rows_module
 from penstock.engine.state.address import address_of
 from penstock.testing.compare import difference, rows_of
@@ -81,6 +82,57 @@ def test_with_a_tiny_limit_answers_are_the_same(text: str, execution: str, tmp_p
     assert held < needed / 2
     assert "are on disk" in tight.explain()
     assert difference(rows_of(tight.finish()), rows_of(free.finish())) is None
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_a_checkpoint_is_written_and_read_a_piece_at_a_time(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved_window, "PIECE_BYTES", 8_000)
+    monkeypatch.setattr(saved_window, "LEAST_PIECE", 16)
+    monkeypatch.setattr(windows, "VALUES_IN_A_PIECE", 64)
+    free = engine_of(text)
+    limits = penstock.Limits(memory=150_000)
+    tight = engine_of(text, limits=limits, spill_folder=tmp_path)
+    for second in range(12):
+        tables = given(free, batch(second, 300))
+        free.push(tables)
+        tight.push(tables)
+    grown: list[tuple[int, int]] = []
+    keep = RunningJoin.keep_within_memory
+
+    def recorded(join: RunningJoin) -> None:
+        before = join.nbytes
+        keep(join)
+        grown.append((before, join.nbytes))
+
+    monkeypatch.setattr(RunningJoin, "keep_within_memory", recorded)
+    path = tmp_path / "checkpoint"
+    with open(path, "wb") as file:
+        for part in tight.checkpoint_parts():
+            assert len(part) < 60_000
+            file.write(part)
+    assert path.stat().st_size > 150_000
+    again = penstock.Engine.restore(tight.query, path, spill_folder=tmp_path)
+    path.unlink()
+    assert len(grown) > 15
+    moved = [before - after for before, after in grown]
+    assert sum(moved) > 100_000
+    assert np.count_nonzero(moved) > 1
+    for second in range(12, 26):
+        tables = given(free, batch(second, 300))
+        assert difference(rows_of(again.push(tables)), rows_of(free.push(tables))) is None
+    assert again.metrics()["state"]["disk"]["bytes"] > 100_000
+
+
+def test_a_checkpoint_is_of_one_moment(tmp_path: Path) -> None:
+    engine = engine_of(TEXTS["fixed"])
+    engine.push(given(engine, batch(0, 10)))
+    parts = engine.checkpoint_parts()
+    next(parts)
+    engine.push(given(engine, batch(1, 10)))
+    with pytest.raises(penstock.PenstockError, match="took rows in"):
+        next(parts)
 
 
 def test_a_limit_holds_as_long_as_rows_can_go(tmp_path: Path) -> None:

@@ -10,22 +10,32 @@ state that it saves, as JSON for the header and as tables. Row numbers are writt
 ``i`` of a window's table is row ``i`` after a restart. Nothing in a checkpoint is followed before
 it has been verified (:mod:`penstock.engine.recovery.verify`).
 
-Layout: magic, length and text of a JSON header, Arrow IPC streams, BLAKE2 of all that. Formats, all
-of which are read; ``tests/engine/recovery/formats`` has checkpoints of each:
+**Windows may be larger than memory**, so tables are written in pieces, each of which is made when
+the one before has been written, and a file is mapped to be read: its pieces are copied one by one,
+and the system takes back what has been read.
 
-== ===================================
-1  another magic, and CRC-32 at the end
-2  as above
-== ===================================
+Layout: magic, length and text of a JSON header, tables, BLAKE2 of all that. A table is its pieces,
+each an Arrow IPC stream after its length, and a length of zero. Formats, all of which are read;
+``tests/engine/recovery/formats`` has checkpoints of each:
+
+== =========================================================
+1  another magic, a table is one piece, and CRC-32 at the end
+2  a table is one piece, with no zero behind it
+3  as above
+== =========================================================
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import mmap
+import os
 import struct
+import tempfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -38,11 +48,13 @@ from penstock.engine.recovery.verify import verified_header, verified_table
 from penstock.errors import CheckpointError, PenstockError
 from penstock.query.join_graph import JoinGraph
 
-_MAGIC = b"PENSTCK2"
-_FORMAT = 2
-_MAGIC_1 = b"PENSTOCK"
+_FORMAT = 3
+_MAGICS = (b"PENSTOCK", b"PENSTCK2", b"PENSTCK3")
+"""What checkpoints of each format begin with."""
 _DIGEST = 32
 """Bytes of the checksum."""
+Pieces = Iterable[pa.Table]
+"""A table in pieces with the same columns, one at least."""
 
 
 @dataclass(slots=True)
@@ -50,11 +62,13 @@ class Checkpoint:
     """A header and its tables, in the order in which the parts of the engine have written them."""
 
     header: dict[str, Any]
-    tables: list[pa.Table]
+    tables: Sequence[Pieces]
     query: JoinGraph
 
     @classmethod
-    def of(cls, query: JoinGraph, header: Mapping[str, Any], tables: list[pa.Table]) -> Checkpoint:
+    def of(
+        cls, query: JoinGraph, header: Mapping[str, Any], tables: Sequence[Pieces]
+    ) -> Checkpoint:
         """The checkpoint of an engine of ``query`` that says ``header`` and ``tables``."""
         container = {
             "format": _FORMAT,
@@ -64,27 +78,54 @@ class Checkpoint:
         }
         return cls(container | dict(header), tables, query)
 
+    def parts(self) -> Iterator[bytes | memoryview]:
+        """The checkpoint as it is stored, a piece at a time."""
+        digest = hashlib.blake2b(digest_size=_DIGEST)
+        for part in self._body():
+            digest.update(part)
+            yield part
+        yield digest.digest()
+
+    def _body(self) -> Iterator[bytes | memoryview]:
+        text = json.dumps(self.header).encode()
+        yield _MAGICS[-1] + struct.pack("<I", len(text)) + text
+        for pieces in self.tables:
+            for piece in pieces:
+                sink = pa.BufferOutputStream()
+                with pa.ipc.new_stream(sink, piece.schema) as writer:
+                    writer.write_table(piece)
+                written = sink.getvalue()
+                yield struct.pack("<Q", len(written))
+                yield memoryview(written)
+            yield struct.pack("<Q", 0)
+
     def to_bytes(self) -> bytes:
         """The checkpoint as it is stored."""
-        text = json.dumps(self.header).encode()
-        parts = [_MAGIC, struct.pack("<I", len(text)), text]
-        for table in self.tables:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table)
-            blob = sink.getvalue().to_pybytes()
-            parts += [struct.pack("<Q", len(blob)), blob]
-        return b"".join([*parts, _checksum(*parts)])
+        sink = io.BytesIO()
+        sink.writelines(self.parts())
+        return sink.getvalue()
+
+    def in_file(self, folder: str) -> memoryview:
+        """The checkpoint as it is stored, in a file without a name in ``folder``."""
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.writelines(self.parts())
+            file.flush()
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
     @classmethod
-    def from_bytes(cls, blob: bytes | memoryview, query: JoinGraph) -> Checkpoint:
-        """Read ``blob``; raises :class:`CheckpointError` if it is damaged or of another query."""
-        if not isinstance(blob, bytes | bytearray | memoryview):
-            raise CheckpointError(f"a checkpoint is bytes, not {type(blob).__name__}")
-        data = memoryview(blob).cast("B")  # Slices of it are not copies.
-        if len(data) < 16 or data[:8] not in (_MAGIC, _MAGIC_1):
+    def read(cls, stored: bytes | memoryview | os.PathLike[str], query: JoinGraph) -> Checkpoint:
+        """What is ``stored``, in memory or in a file; raises :class:`CheckpointError` if it is
+        damaged or of another query."""
+        if isinstance(stored, os.PathLike):
+            stored = _mapped(stored)
+        if not isinstance(stored, bytes | bytearray | memoryview):
+            raise CheckpointError(
+                f"a checkpoint is bytes or the path of a file, not {type(stored).__name__}"
+            )
+        data = memoryview(stored).cast("B")  # Slices of it are not copies.
+        if len(data) < 16 or data[:8] not in _MAGICS:
             raise CheckpointError("this is not a Penstock checkpoint")
-        format_ = 1 if data[:8] == _MAGIC_1 else 2
+        format_ = 1 + _MAGICS.index(bytes(data[:8]))
         end = len(data) - (4 if format_ == 1 else _DIGEST)
         body = data[: max(0, end)]
         expected = struct.pack("<I", zlib.crc32(body)) if format_ == 1 else _checksum(body)
@@ -103,12 +144,7 @@ class Checkpoint:
                 "the checkpoint belongs to another query (or to columns of other types); it was "
                 f"made for:\n{header.get('text')}"
             )
-        position = 12 + length
-        tables = []
-        while position < end:
-            (size,) = struct.unpack("<Q", _part(body, position, 8))
-            tables.append(verified_table(_part(body, position + 8, size)))
-            position += 8 + size
+        tables = _tables(body, 12 + length, format_ >= 3)
         if len(tables) != header.get("tables"):
             raise CheckpointError("the checkpoint is damaged: it has too many tables, or too few")
         return cls(header, tables, query)
@@ -127,9 +163,8 @@ class Checkpoint:
         statics = [stream.is_static for stream in self.query.blocks[0].streams]
         tables = list(self.tables)
         for place in range(windows):
-            table = tables[place]
-            if not statics[place] and "birth" in table.column_names:
-                tables[place] = table.filter(pc.less_equal(table.column("birth"), instant))
+            if not statics[place]:
+                tables[place] = [_born_by(piece, instant) for piece in tables[place]]
         lateness = header["options"].get("lateness") or 0
         delays = lateness.values() if isinstance(lateness, Mapping) else [lateness]
         slack = max(delays, default=0) * self.query.ticks_per_millisecond
@@ -159,12 +194,45 @@ def loading(asks_for_more: bool) -> Iterator[None]:
         ) from problem
 
 
-def _checksum(*parts: bytes | memoryview) -> bytes:
+def _mapped(path: os.PathLike[str]) -> memoryview:
+    """The file at ``path``, mapped into memory."""
+    try:
+        with open(path, "rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as problem:  # A file without a byte cannot be mapped.
+        raise CheckpointError(f"{path} cannot be read: {problem}") from None
+
+
+def _born_by(piece: pa.Table, instant: int) -> pa.Table:
+    """The rows that were born at ``instant`` at the latest."""
+    if "birth" not in piece.column_names:
+        return piece  # It is damaged, which whoever loads it finds.
+    return piece.filter(pc.less_equal(piece.column("birth"), instant))
+
+
+def _tables(body: memoryview, start: int, are_in_pieces: bool) -> list[list[pa.Table]]:
+    """The tables that follow the header."""
+    tables: list[list[pa.Table]] = []
+    pieces: list[pa.Table] = []
+    position = start
+    while position < len(body):
+        (size,) = struct.unpack("<Q", _part(body, position, 8))
+        if size:
+            pieces.append(verified_table(_part(body, position + 8, size)))
+        position += 8 + size
+        if not size or not are_in_pieces:
+            if not pieces:
+                raise CheckpointError("the checkpoint is damaged: a table has no piece")
+            tables.append(pieces)
+            pieces = []
+    if pieces:
+        raise CheckpointError("the checkpoint is damaged: its last table has no end")
+    return tables
+
+
+def _checksum(body: memoryview) -> bytes:
     """The digest that tells whether a checkpoint is whole; it is no signature."""
-    found = hashlib.blake2b(digest_size=_DIGEST)
-    for part in parts:
-        found.update(part)
-    return found.digest()
+    return hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
 
 def _part(data: memoryview, start: int, size: int) -> memoryview:

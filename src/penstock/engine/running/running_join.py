@@ -206,6 +206,11 @@ class RunningJoin:
         trees = sum([tree.nbytes for tree in self.trees])
         return trees + self.bytes_of_values + self.output.nbytes
 
+    def keep_within_memory(self) -> None:
+        """Move rows to disk, if that is what is done about a limit on memory that binds."""
+        if self.spilling is not None:
+            self.spilling.keep_within(lambda: self.nbytes)
+
     # -- what it is at -----------------------------------------------------------------------
 
     @property

@@ -1,12 +1,13 @@
 """A running join as a checkpoint, and back: every part saves and loads itself, in one order.
 
 The order of the tables is that of the windows, then their values, then what the top of the query
-holds, then results and probes that are owed.
+holds, then results and probes that are owed. Windows and values are taken piece by piece while the
+checkpoint is written; the rest, which lies in memory, before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from penstock.engine.recovery.checkpoint import Checkpoint
 from penstock.engine.running.running_join import RunningJoin
 from penstock.engine.state.clock import Clock
 from penstock.engine.state.composites import Composites
-from penstock.engine.state.saved_window import save_window
+from penstock.engine.state.saved_window import saved_rows
 from penstock.engine.tree.saved_tree import load_debts, load_tree, save_tree
 from penstock.errors import CheckpointError
 
@@ -26,25 +27,23 @@ def save_join(join: RunningJoin, plan: str, control: Mapping[str, Any]) -> Check
     """What every part has to save, under the name of the ``plan`` and what its ``control`` says."""
     if join.output.needs_history:
         join.pay_all()  # What is held is computed again, debts and all.
-    saved: dict[str, NDArray[np.int64]] = {}
-    tables: list[pa.Table] = []
+    saved = _SavedRows(join)
+    tables: list[Iterable[pa.Table]] = []
     for windows in join.windows:
-        for alias, rows in windows.saved_rows().items():
-            saved[alias] = rows
-            tables.append(save_window(windows.leaves[alias], rows))
+        tables += windows.save()
     for windows in join.windows:
         tables += windows.save_values()
     held = join.output.save(saved)
-    tables += [] if held is None else [held]
+    tables += [] if held is None else [[held]]
     overload: dict[str, Any] = {}
     if join.overload is not None:
         overload["control"] = join.overload.to_json()
     if join.owed_results is not None:
         overload["results"] = {}
-        tables.append(join.owed_results.save(saved))
+        tables.append([join.owed_results.save(saved)])
     if join.overload is not None and join.overload.owes:
         overload["tree"], more = save_tree(join.trees[0], saved)
-        tables += more
+        tables += [[table] for table in more]
     header = {
         "plan": plan,
         "options": join.options.to_json(),
@@ -62,14 +61,27 @@ def save_join(join: RunningJoin, plan: str, control: Mapping[str, Any]) -> Check
     return Checkpoint.of(join.query, header, tables)
 
 
+class _SavedRows(dict[str, NDArray[np.int64]]):
+    """The rows of each window that are saved, made when somebody asks for them."""
+
+    def __init__(self, join: RunningJoin) -> None:
+        super().__init__()
+        self._leaves = {leaf.stream.alias: leaf for leaf in join.all_leaves}
+
+    def __missing__(self, alias: str) -> NDArray[np.int64]:
+        rows = self[alias] = saved_rows(self._leaves[alias])
+        return rows
+
+
 def load_join(join: RunningJoin, found: Checkpoint) -> None:
     """Put what ``found`` has into ``join``, which has just been made with its plan."""
     header = found.header
     overload = header.get("overload", {})
-    tables = iter(found.tables)
-    rows = [[next(tables) for _ in each.leaves] for each in join.windows]
+    pieces = iter(found.tables)
+    rows = [[next(pieces) for _ in each.leaves] for each in join.windows]
     for windows, its_rows in zip(join.windows, rows, strict=True):
-        windows.load(its_rows, [next(tables) for _ in windows.interners])
+        windows.load(its_rows, [next(pieces) for _ in windows.interners], join.keep_within_memory)
+    tables = (pa.concat_tables(each) for each in pieces)
     counts = {alias: len(leaf.rows) for each in join.leaves for alias, leaf in each.items()}
     _load_times(join, header)
     join.counters.load(header["counters"])

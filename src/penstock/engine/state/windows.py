@@ -7,7 +7,7 @@ that it has numbered follows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock.engine.recovery.columns import integers, whole
 from penstock.engine.recovery.verify import check_columns
 from penstock.engine.state.leaf_window import LeafWindow
-from penstock.engine.state.saved_window import Renumbering, load_window, saved_rows
+from penstock.engine.state.saved_window import Renumbering, load_window, save_window
 from penstock.query.expression import columns_of
 from penstock.query.join_graph import JoinGraph
 from penstock.values.arrow_layout import bytes_of
@@ -27,6 +27,8 @@ Int64s = NDArray[np.int64]
 
 SPARE_VALUES = 1024
 """Values that an interner may hold beside two for each row: a sweep looks at all of them."""
+VALUES_IN_A_PIECE = 1 << 16
+"""Values of a piece of a checkpoint."""
 
 
 class Windows:
@@ -89,33 +91,43 @@ class Windows:
 
     # -- recovery ----------------------------------------------------------------------------
 
-    def saved_rows(self) -> dict[str, Int64s]:
-        """The rows of each window that are saved, in their order."""
-        return {alias: saved_rows(leaf) for alias, leaf in self.leaves.items()}
+    def save(self) -> Iterator[Iterator[pa.Table]]:
+        """The rows of each window, in pieces."""
+        return map(save_window, self.leaves.values())
 
-    def save_values(self) -> list[pa.Table]:
-        """A table of each interner: numbers and values."""
-        tables = []
-        for interner in self.interners.values():
-            numbers, values = interner.contents()
-            tables.append(pa.table({"number": pa.array(numbers), "value": values}))
-        return tables
+    def save_values(self) -> Iterator[Iterator[pa.Table]]:
+        """Numbers and values of each interner, in pieces."""
+        return map(_values_of, self.interners.values())
 
-    def load(self, rows: Sequence[pa.Table], values: Sequence[pa.Table]) -> None:
-        """Fill the empty windows with ``rows``, whose keys are numbered by ``values``."""
+    def load(
+        self,
+        rows: Sequence[Iterable[pa.Table]],
+        values: Sequence[Iterable[pa.Table]],
+        grown: Callable[[], None],
+    ) -> None:
+        """Fill the empty windows with ``rows``, whose keys are numbered by ``values``; ``grown`` is
+        called after each piece."""
         renumbered = {
-            interner: _reintern(interner, table)
-            for interner, table in zip(self.interners.values(), values, strict=True)
+            interner: _reintern(interner, pieces)
+            for interner, pieces in zip(self.interners.values(), values, strict=True)
         }
-        for leaf, table in zip(self.leaves.values(), rows, strict=True):
-            load_window(leaf, table, renumbered)
+        for leaf, pieces in zip(self.leaves.values(), rows, strict=True):
+            load_window(leaf, pieces, renumbered, grown)
 
 
-def _reintern(interner: Interner, table: pa.Table) -> Renumbering:
+def _values_of(interner: Interner) -> Iterator[pa.Table]:
+    for numbers, values in interner.contents(VALUES_IN_A_PIECE):
+        yield pa.table({"number": pa.array(numbers), "value": values})
+
+
+def _reintern(interner: Interner, pieces: Iterable[pa.Table]) -> Renumbering:
     """The saved numbers in ascending order, and the new number of each."""
-    check_columns(table, {"number": pa.int64(), "value": pa.large_binary()}, "a table of values")
-    old = integers(table, "number")
-    data, offsets = bytes_of(whole(table, "value"))
-    new = interner.intern(data, offsets)
+    expected = {"number": pa.int64(), "value": pa.large_binary()}
+    before, after = [], []
+    for piece in pieces:
+        check_columns(piece, expected, "a table of values")
+        before.append(integers(piece, "number"))
+        after.append(interner.intern(*bytes_of(whole(piece, "value"))))
+    old, new = np.concatenate(before), np.concatenate(after)
     order = np.argsort(old)
     return old[order], new[order]

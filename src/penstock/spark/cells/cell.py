@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -108,6 +108,10 @@ class Cell:
 
     def checkpoint(self) -> bytes:
         return self.engine.checkpoint()
+
+    def checkpoint_parts(self) -> Iterator[bytes | memoryview]:
+        """The same, part by part."""
+        return self.engine.checkpoint_parts()
 
     @property
     def plan(self) -> str:

@@ -23,7 +23,7 @@ from functools import cached_property
 
 from penstock.errors import CheckpointError
 from penstock.sources.ledger import Position
-from penstock.sources.snapshot import Snapshot, SnapshotFolder, cached_snapshots
+from penstock.sources.snapshot import SnapshotFolder, cached_snapshots
 from penstock.spark.cells.cell import Cell
 from penstock.spark.data_source.engine_cache import LiveCell
 from penstock.spark.data_source.lane import Lane
@@ -98,7 +98,6 @@ class CellSnapshots:
     def write(self, live: LiveCell, is_durable: bool = False, is_cached: bool = True) -> None:
         """Write a snapshot of ``live`` to the checkpoint folder, the cache or both."""
         began = time.perf_counter()
-        blob = live.cell.checkpoint()
         if is_durable:
             live.written = time.time()
         about = {"obeyed": live.obeyed, "written": live.written}
@@ -106,7 +105,8 @@ class CellSnapshots:
         for is_wanted, folder in chosen:
             if is_wanted and folder is not None:
                 try:
-                    folder.write(Snapshot(self._owner(folder), live.position, blob, about))
+                    parts = live.cell.checkpoint_parts()
+                    folder.write(self._owner(folder), live.position, about, parts)
                 except OSError as problem:
                     raise CheckpointError(
                         f"a snapshot cannot be written to the checkpoint folder: {problem}"
