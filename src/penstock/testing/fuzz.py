@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 import random
 import re
 import signal
@@ -35,7 +36,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -69,6 +70,8 @@ _AT_ONCE_EVERY = 4
 clock would differ between two engines."""
 _EDDIES_EVERY = 5
 """Every so many seeds most plans are eddies, whose routes are reviewed, held and undone."""
+_IN_MEMORY = "/dev/shm"
+"""A folder whose files are in memory, on Linux."""
 _LONG_HALT = 3_600_000
 """Milliseconds that nothing takes."""
 
@@ -113,14 +116,14 @@ def fuzz_case(seed: int) -> dict[str, int]:
         for run in runs:
             run.do(do)
             answer = run.push(batches, case.watermark(number), run.told(chance.random()))
-            context = f"seed {seed}, {run}, push {number}, {options}\n{case}"
+            context = _Context(seed, run, f"push {number}", options, case)
             assert_same_rows(answer, expected, graph, instants=oracle.instants, context=context)
             sources = run.engine.metrics()["sources"]
             late = {name: each["late"] for name, each in sources.items()}
             assert late == oracle.late, context
     expected = oracle.finish()
     for run in runs:
-        context = f"seed {seed}, {run}, finish, {options}\n{case}"
+        context = _Context(seed, run, "finish", options, case)
         answer = run.engine.finish()
         assert_same_rows(answer, expected, graph, instants=oracle.instants, context=context)
     asked = [run.guard_counts() for run in runs]
@@ -129,6 +132,19 @@ def fuzz_case(seed: int) -> dict[str, int]:
         f"seed {seed}, guards: {asked[0]}\nand {asked[1]}, {options}\n{case}"
     )
     return runs[0].ways()
+
+
+class _Context(NamedTuple):
+    """What tells a failure from others: made for every push, and written out only if it fails."""
+
+    seed: int
+    run: _Run
+    step: str
+    options: dict[str, Any]
+    case: Case
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}, {self.run}, {self.step}, {self.options}\n{self.case}"
 
 
 def _did_the_same(compiled: list[tuple[Any, ...]], reference: list[tuple[Any, ...]]) -> bool:
@@ -424,10 +440,14 @@ def _without_disk(*_: Any) -> None:
 
 
 def _spilling_all(engine: penstock.Engine) -> penstock.Engine:
-    """The engine, which moves even the smallest window to disk if it may."""
-    if engine._join.spilling is not None:
-        engine._join.spilling.least_bytes = 0
-        engine._join.spilling.pushes_after_refusal = 2
+    """The engine, which moves even the smallest window to files if it may. They are in memory where
+    that can be had: to wait for a disk takes longer than all the rest of a case."""
+    spilling = engine._join.spilling
+    if spilling is not None:
+        spilling.least_bytes = 0
+        spilling.pushes_after_refusal = 2
+        if os.access(_IN_MEMORY, os.W_OK):
+            spilling.files._folder = _IN_MEMORY
     return engine
 
 
