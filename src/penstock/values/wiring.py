@@ -91,6 +91,10 @@ class Wiring:
     """Pairs of encoded columns of one leaf that must be equal."""
     _known: dict[tuple[frozenset[str], frozenset[str]], Linking] = field(default_factory=dict)
     """Answers of :meth:`between`: a change of plan asks again and again."""
+    _places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """The numbers of the classes that each stream has members in, and where in them."""
+    _members: dict[frozenset[str], dict[int, KeyColumn]] = field(default_factory=dict)
+    """Answers of :meth:`_members_in`."""
 
     def between(self, left: frozenset[str], right: frozenset[str]) -> Linking:
         """What links ``left`` and ``right``."""
@@ -100,12 +104,8 @@ class Wiring:
         return linking
 
     def _between(self, left: frozenset[str], right: frozenset[str]) -> Linking:
-        keys = []
-        for members in self.classes:
-            mine = next((m for m in members if m.stream in left), None)
-            theirs = next((m for m in members if m.stream in right), None)
-            if mine is not None and theirs is not None:
-                keys.append((mine, theirs))
+        mine, theirs = self._members_in(left), self._members_in(right)
+        keys = [(mine[number], theirs[number]) for number in sorted(mine.keys() & theirs.keys())]
         conditions = [
             c.seen_from(left)
             for c in self.conditions
@@ -119,6 +119,23 @@ class Wiring:
             if p.streams <= both and not p.streams <= left and not p.streams <= right
         ]
         return Linking(tuple(keys), tuple(conditions), tuple(residuals))
+
+    def _members_in(self, streams: frozenset[str]) -> dict[int, KeyColumn]:
+        """The first member in ``streams`` of each class, by the number of the class."""
+        known = self._members.get(streams)
+        if known is not None:
+            return known
+        if not self._places:
+            for number, members in enumerate(self.classes):
+                for place, member in enumerate(members):
+                    self._places.setdefault(member.stream, []).append((number, place))
+        first: dict[int, int] = {}
+        for stream in streams:
+            for number, place in self._places.get(stream, ()):
+                first[number] = min(place, first.get(number, place))
+        found = {number: self.classes[number][place] for number, place in first.items()}
+        self._members[streams] = found
+        return found
 
 
 def wire(graph: JoinGraph) -> Wiring:
