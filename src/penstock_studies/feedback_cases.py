@@ -10,9 +10,11 @@ fertile one, and is written both ways; in *turning* they change places half-way.
 ever has a C, and in *pointless* every A has one. The partner of *dying* has a window of a twelfth
 of the others', and another of its key comes twice in the life of a row; in *passing* keys do not
 come back. In *jointly* (Type II of the paper) A and C have partners in D, but seldom the same
-one. The *band* is a theta predicate that few rows meet. In *greatest* the answer is a MAX, and rows
-are told apart by few keys; in *greatest, all keys* by so many that hardly two are alike. In
-*bounded* HAVING has a bound that one A in fifty reaches, in *bounded, in vain* one that all do.
+one: many composites wait there in *jointly, many*, and few, beside a D that comes often, in
+*jointly, few*. The *band* is a theta predicate that few rows meet. In *greatest* the answer is a
+MAX, and rows are told apart by few keys; in *greatest, all keys* by so many that hardly two are
+alike. In *bounded* HAVING has a bound that one A in fifty reaches, in *bounded, in vain* one that
+all do.
 """
 
 from __future__ import annotations
@@ -50,6 +52,10 @@ class FeedbackCase:
     """The query and the pushes, by seed."""
     options: Mapping[str, Any] | None = None
     """Options of the engine besides the plan and feedback."""
+    others: tuple[str, ...] = ()
+    """Other plans to compare with."""
+    literal: bool = False
+    """Whether the published algorithm is compared as well."""
 
 
 def below(values: int, start: int = 0) -> Values:
@@ -205,6 +211,34 @@ def _extreme(
     )
 
 
+def _jointly(
+    name: str,
+    keys: int,
+    partners: int,
+    window: int,
+    length: int,
+    every: int,
+    of_d: int,
+    literal: bool = False,
+) -> FeedbackCase:
+    """A and C have partners in D by columns of their own; a row ``every`` so many milliseconds,
+    one ``of_d``."""
+    streams = made(
+        "A.x = B.x AND B.y = C.y AND A.p = D.p AND C.q = D.q",
+        {
+            "A": {"x": below(keys), "p": below(partners)},
+            "B": {"x": below(keys), "y": below(keys)},
+            "C": {"y": below(keys), "q": below(partners)},
+            "D": {"p": below(partners), "q": below(partners)},
+        },
+        _same("ABCD", window),
+        length,
+        {**dict.fromkeys("ABC", every), "D": of_d},
+    )
+    others = ("((A B) C D)", "(A B C D)", "auto")
+    return FeedbackCase(name, "(((A B) C) D)", streams, None, others, literal)
+
+
 CASES = {
     case.name: case
     for case in (
@@ -246,22 +280,9 @@ CASES = {
                 {"C": 100},
             ),
         ),
-        FeedbackCase(
-            "jointly",
-            "(((A B) C) D)",
-            made(
-                "A.x = B.x AND B.y = C.y AND A.p = D.p AND C.q = D.q",
-                {
-                    "A": {"x": below(200), "p": below(400)},
-                    "B": {"x": below(200), "y": below(200)},
-                    "C": {"y": below(200), "q": below(400)},
-                    "D": {"p": below(400), "q": below(400)},
-                },
-                _same("ABCD", 2_000),
-                8_000,
-                dict.fromkeys("ABCD", 4),
-            ),
-        ),
+        _jointly("jointly", 200, 400, 2_000, 8_000, 4, 4, literal=True),
+        _jointly("jointly, many", 800, 1_000, 8_000, 24_000, 1, 1),
+        _jointly("jointly, few", 4_000, 500, 32_000, 96_000, 8, 1),
         FeedbackCase(
             "band",
             "((A B) C)",

@@ -2,6 +2,12 @@
 
 Every case of :mod:`penstock_studies.feedback_cases` runs in all these ways on the same pushes, in
 turn, and the least CPU of several rounds counts. The answers must be the same number of results.
+Beside them run the other plans that a case names, and the published algorithm where a case asks for
+it.
+
+The *best fixed* set of guards is looked for beforehand (``--best``): among all sets of a few
+guards, else by adding to the empty set whichever guard saves most. It knows the streams before they
+come, so it is what a policy can be measured by.
 """
 
 from __future__ import annotations
@@ -10,14 +16,17 @@ import argparse
 import gc
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import chain, combinations
 
 import pyarrow as pa
 
 import penstock
 from penstock.errors import OptionError
 from penstock_studies.feedback_cases import CASES, FeedbackCase, Pushes
+from penstock_studies.jit.form import Form
+from penstock_studies.jit.literal import LiteralJit
 from penstock_studies.text_table import Cell, heading, text_table
 
 ABOUT = "demand feedback: off, by default and always on, in many kinds of plans"
@@ -34,6 +43,14 @@ _LOOKED_AT = 8
 """Pushes from one look at the bytes of state to the next."""
 _WARMING = 12
 """Pushes of a run beforehand, in which kernels are loaded."""
+_FEW_GUARDS = 4
+"""Guards of which all sets are tried."""
+_WORTH = 0.98
+"""The share of the CPU below which one guard more is better."""
+BEST = "best fixed"
+LITERAL = {"literal, level 1": Form(level=1), "literal, all of the lattice": Form()}
+
+Guards = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -57,7 +74,7 @@ def measure(
     clock: Callable[[], float] = time.process_time,
 ) -> Measured:
     """One run."""
-    engine = penstock.Engine(query, plan=case.plan, feedback=feedback, **(case.options or {}))
+    engine = _engine(case, query, feedback)
     cpu, largest = 0.0, 0
     for number, push in enumerate(pushes):
         start = clock()
@@ -70,19 +87,82 @@ def measure(
     return Measured(made - metrics["results"], cpu, largest, metrics["results"])
 
 
-def best_of(rounds: int, case: FeedbackCase, ways: list[str], seed: int) -> dict[str, Measured]:
-    """The run of each way that took the least CPU."""
-    query, pushes = case.made_of(seed)
+def _engine(
+    case: FeedbackCase, query: penstock.JoinGraph, feedback: penstock.Feedback | str
+) -> penstock.Engine:
+    return penstock.Engine(query, plan=case.plan, feedback=feedback, **(case.options or {}))
+
+
+Way = tuple[FeedbackCase, penstock.Feedback | str]
+"""A case, with its own plan or another, and the option."""
+
+
+def best_of(
+    rounds: int, ways: dict[str, Way], query: penstock.JoinGraph, pushes: Pushes
+) -> dict[str, Measured]:
+    """The run of each way that took the least CPU, in turn."""
     best: dict[str, Measured] = {}
-    for way in ways:
-        measure(case, query, pushes[:_WARMING], WAYS[way])
+    for case, feedback in ways.values():
+        measure(case, query, pushes[:_WARMING], feedback)
     for _ in range(rounds):
-        for way in ways:
+        for name, (case, feedback) in ways.items():
             gc.collect()
-            found = measure(case, query, pushes, WAYS[way])
-            if way not in best or found.cpu < best[way].cpu:
-                best[way] = found
+            found = measure(case, query, pushes, feedback)
+            if name not in best or found.cpu < best[name].cpu:
+                best[name] = found
     return best
+
+
+def fixed(guards: Iterable[str]) -> penstock.Feedback:
+    """Feedback by these guards alone, always on."""
+    return penstock.Feedback(adaptive=False, guards=tuple(guards))
+
+
+def best_guards(
+    rounds: int, case: FeedbackCase, query: penstock.JoinGraph, pushes: Pushes
+) -> Guards:
+    """The set of guards that takes the least CPU."""
+    names = guards_of(_engine(case, query, "jit"))
+
+    def cheapest(sets: Iterable[Guards]) -> tuple[float, Guards]:
+        agreeing = [each for each in sets if guards_of(_engine(case, query, fixed(each))) == each]
+        ways: dict[str, Way] = {"; ".join(each): (case, fixed(each)) for each in agreeing}
+        found = best_of(rounds, ways, query, pushes)
+        return min((found["; ".join(each)].cpu, each) for each in agreeing)
+
+    if len(names) <= _FEW_GUARDS:
+        every = range(len(names) + 1)
+        return cheapest(chain.from_iterable(combinations(names, count) for count in every))[1]
+    cpu, chosen = cheapest([()])
+    while len(chosen) < len(names):
+        more = [tuple(n for n in names if n in chosen or n == one) for one in names]
+        least, guards = cheapest([each for each in more if each != chosen] + [chosen])
+        if guards == chosen or least > _WORTH * cpu:
+            break
+        cpu, chosen = least, guards
+    return chosen
+
+
+def guards_of(engine: penstock.Engine) -> Guards:
+    """The names of all guards, each once (those by ranges are several of one name)."""
+    guards = engine.metrics()["feedback"]["guards"]
+    return tuple(dict.fromkeys(f"{each['input']} waits for {each['waits_for']}" for each in guards))
+
+
+def measure_literal(query: penstock.JoinGraph, plan: str, pushes: Pushes, form: Form) -> Measured:
+    """The published algorithm, tuple at a time, in the order of event time."""
+    run = LiteralJit(query, plan, form)
+    rows = [
+        (row["ts"], number, alias, row)
+        for push in pushes
+        for number, (alias, table) in enumerate(push.items())
+        for row in table.to_pylist()
+    ]
+    start = time.process_time()
+    for at, _, alias, row in sorted(rows, key=lambda each: each[:2]):
+        run.arrive(alias, row, at)
+    cpu, ledger = time.process_time() - start, run.ledger
+    return Measured(ledger.partial_results, cpu, ledger.peak_bytes, ledger.results)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,6 +170,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ways", nargs="+", choices=tuple(WAYS), default=list(WAYS))
     parser.add_argument("--rounds", type=int, default=3, help="runs; the least CPU counts (3)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--best", action="store_true", help="look for the best fixed guards, too")
+    parser.add_argument("--plans", action="store_true", help="run other plans and the literal form")
 
 
 def run(options: argparse.Namespace) -> bool:
@@ -99,10 +181,23 @@ def run(options: argparse.Namespace) -> bool:
     pa.set_cpu_count(1)
     print(heading("feedback", options.seed))
     rows: list[list[Cell]] = []
+    notes: list[str] = []
     agree = True
     for name in options.case or CASES:
         print(f"{name} …", file=sys.stderr, flush=True)
-        found = best_of(options.rounds, CASES[name], options.ways, options.seed)
+        case = CASES[name]
+        query, pushes = case.made_of(options.seed)
+        ways: dict[str, Way] = {way: (case, WAYS[way]) for way in options.ways}
+        if options.best:
+            guards = best_guards(options.rounds, case, query, pushes)
+            ways[BEST] = case, fixed(guards)
+            notes.append(f"{name}: the best fixed guards are {'; '.join(guards) or 'none'}")
+        if options.plans:
+            ways |= {plan: (replace(case, plan=plan), "jit") for plan in case.others}
+        found = best_of(options.rounds, ways, query, pushes)
+        if options.plans and case.literal:
+            for form in LITERAL:
+                found[form] = measure_literal(query, case.plan, pushes, LITERAL[form])
         first = next(iter(found.values()))
         agree &= all(each.results == first.results for each in found.values())
         for way, each in found.items():
@@ -122,6 +217,7 @@ def run(options: argparse.Namespace) -> bool:
     against = f"of {options.ways[0]}"
     heads = ["case", "feedback", "partial results", against, "CPU s", against, "state MB"]
     print(text_table([*heads, against, "results"], rows))
+    print("\n".join(notes))
     if not agree:
         print("the ways do not agree on the number of results")
     return agree

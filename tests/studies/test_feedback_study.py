@@ -6,6 +6,7 @@ import argparse
 
 import pytest
 
+import penstock
 from penstock_studies import feedback_study
 from penstock_studies.feedback_cases import CASES, FeedbackCase, below, made
 
@@ -41,3 +42,45 @@ def test_what_is_asleep_makes_nothing() -> None:
     )
     assert off.results == always.results > 0
     assert 0 < always.partial < off.partial / 4
+
+
+def test_the_best_fixed_guards_are_looked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = FeedbackCase("triangle", "((A B) C)", SMALL, None, ("(A B C)",), literal=True)
+    monkeypatch.setitem(CASES, "triangle", case)
+    parser = argparse.ArgumentParser()
+    feedback_study.add_arguments(parser)
+    options = ["--case", "triangle", "--rounds", "1", "--ways", "off", "--best", "--plans"]
+    assert feedback_study.run(parser.parse_args(options))
+    printed = capsys.readouterr().out
+    assert "triangle: the best fixed guards are" in printed
+    for row in ("best fixed", "(A B C)", "literal, level 1", "literal, all of the lattice"):
+        assert f"triangle  {row}" in printed
+
+
+def test_few_guards_are_searched_whole_and_many_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = FeedbackCase("small", "((A B) C)", SMALL)
+    query, pushes = case.made_of(1)
+    both = ("{A} waits for {C}", "{B} waits for {C}")
+    price = {(): 5.0, both[:1]: 4.0, both[1:]: 9.0, both: 3.0}
+    tried: list[feedback_study.Guards] = []
+
+    def priced(
+        case: FeedbackCase,
+        query: object,
+        pushes: object,
+        feedback: penstock.Feedback,
+    ) -> feedback_study.Measured:
+        assert feedback.guards is not None
+        tried.append(feedback.guards)
+        return feedback_study.Measured(0, price[feedback.guards], 0, 0)
+
+    monkeypatch.setattr(feedback_study, "measure", priced)
+    assert feedback_study.best_guards(1, case, query, pushes) == both
+    assert set(tried) == set(price)
+    monkeypatch.setattr(feedback_study, "_FEW_GUARDS", 1)
+    assert feedback_study.best_guards(1, case, query, pushes) == both
+    price[both[1:]] = 1.0
+    price[both] = 0.99
+    assert feedback_study.best_guards(1, case, query, pushes) == both[1:], "2 % are not worth it"

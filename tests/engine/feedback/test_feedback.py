@@ -122,6 +122,48 @@ def _fail(*_: Any) -> None:
     raise ZeroDivisionError
 
 
+def test_guards_can_be_given() -> None:
+    """Whichever of both directions; of two that would wait for each other, the first."""
+    given = ("{A} waits for {C, D}", "{C} waits for {A, B}", "{B} waits for {D}")
+    text = """SELECT A.id AS a, B.id AS b, C.id AS c, D.id AS d
+        FROM A [RANGE 20 MILLISECONDS], B [RANGE 20 MILLISECONDS], C [RANGE 20 MILLISECONDS],
+             D [RANGE 20 MILLISECONDS]
+        WHERE A.x = B.x AND C.x = D.x AND A.y = C.y AND B.y = D.y"""
+    schema = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])
+    query = penstock.parse(text, schemas=dict.fromkeys("ABCD", schema))
+    random, oracle = np.random.default_rng(3), Oracle(query)
+    engines = {
+        guards: penstock.Engine(
+            query, plan="((A B)(C D))", feedback=Feedback(adaptive=False, guards=guards)
+        )
+        for guards in (given, given[1:2], ())
+    }
+    for start in range(0, 400, 20):
+        clock = np.sort(random.integers(start, start + 20, 20))
+        push = {
+            name: pa.table(
+                [clock, clock, random.integers(0, 4, 20), random.integers(0, 60, 20)],
+                schema=schema,
+            )
+            for name in "ABCD"
+        }
+        expected = oracle.push(push)
+        for engine in engines.values():
+            assert_same_rows(engine.push(push), expected)
+    found = {
+        guards: [
+            (each["input"], each["waits_for"], each["on"], each["slept"] > 0)
+            for each in engine.metrics()["feedback"]["guards"]
+        ]
+        for guards, engine in engines.items()
+    }
+    assert found == {
+        given: [("{A}", "{C, D}", True, True)],
+        given[1:2]: [("{C}", "{A, B}", True, True)],
+        (): [],
+    }
+
+
 # -- the hazard: both sides asleep -----------------------------------------------------------
 
 
@@ -391,7 +433,12 @@ def test_a_filter_has_all_that_was_put_in() -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"detection": "magic"}, "detection='magic'"), ({"level": 0}, "level=0")],
+    [
+        ({"detection": "magic"}, "detection='magic'"),
+        ({"level": 0}, "level=0"),
+        ({"guards": ["{A} waits for {C}"]}, "adaptive=False"),
+        ({"guards": ["A:C"], "adaptive": False}, "'A:C' must be like"),
+    ],
 )
 def test_wrong_options_say_so(options: dict[str, Any], message: str) -> None:
     with pytest.raises(penstock.OptionError, match=message):

@@ -8,6 +8,7 @@ records that can be kept, printed and compared; the work that they stand for is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
@@ -28,14 +29,25 @@ class Feedback:
     (``"auto"``; without ``adaptive``, an index). ``level``: the largest number of
     streams in a sub-tuple that is looked at; None for no limit. ``adaptive``: every guard that does
     not pay for itself steps aside, and is tried again later. ``record``: keep the messages.
+    ``guards``: without ``adaptive``, those that are on, as EXPLAIN names them (``"{A} waits for
+    {C, D}"``); None for all that agree on an order. Of two that would wait for each other the
+    second is left out, and so are those that the plan of the moment does not have.
     """
 
     detection: Detection = "auto"
     level: int | None = None
     adaptive: bool = True
     record: bool = False
+    guards: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.guards is not None:
+            object.__setattr__(self, "guards", tuple(self.guards))
+            if self.adaptive:
+                raise OptionError("guards= needs adaptive=False: else they come and go")
+            for name in self.guards:
+                if not re.fullmatch(r"\{[^{}]+\} waits for \{[^{}]+\}", name):
+                    raise OptionError(f"guards: {name!r} must be like '{{A}} waits for {{C, D}}'")
         if self.detection not in get_args(Detection):
             raise OptionError(f"detection={self.detection!r}: choose from 'auto', 'index', 'bloom'")
         if self.level is not None and (not isinstance(self.level, int) or self.level < 1):

@@ -129,6 +129,11 @@ class Guard:
         )
         """Whether test and suspension can be one call."""
 
+    @property
+    def name(self) -> str:
+        """Who waits for whom, as people read it."""
+        return f"{self.streams} waits for {self.opposite.streams}"
+
     def count(self, what: int) -> int:
         """How many rows were tested, slept, woken, dropped or put back since the start."""
         return self._counts[self.place + what]

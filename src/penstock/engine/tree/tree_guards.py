@@ -30,7 +30,7 @@ class TreeGuards:
         self.messages: list[Message] = []
         """What guards have said, if that is recorded."""
         self.guards: list[Guard] = []
-        """All guards, on or off."""
+        """All guards, on or off, from the last join down."""
         self._policy: FeedbackPolicy | None = None
 
     @property
@@ -64,11 +64,12 @@ class TreeGuards:
         them can be dropped for good. Guards that are always on agree on one order from the start.
         """
         order = in_order(inputs, self._tree.wiring)
+        both_ways = feedback.adaptive or feedback.guards is not None
         for edge in inputs:
             siblings = [
                 (node, other, edge)
                 for other in order
-                if other is not edge and (feedback.adaptive or may_wait_for(edge, other, order))
+                if other is not edge and (both_ways or may_wait_for(edge, other, order))
             ]
             if not edge.is_static:
                 self._guard(edge, above + (siblings if len(inputs) > 2 else []), feedback)
@@ -98,7 +99,16 @@ class TreeGuards:
                     self.messages if feedback.record else None,
                     operator,
                 )
-                edge.guards.append(guard)
+                if self._is_wanted(guard, feedback):
+                    edge.guards.append(guard)
+                    self.guards.append(guard)
+
+    def _is_wanted(self, guard: Guard, feedback: Feedback) -> bool:
+        """Whether a guard may be turned on: of those that are given, only who agrees is."""
+        if feedback.guards is None:
+            return True
+        same = [each for each in self.guards if each.consumer == guard.consumer]
+        return guard.name in feedback.guards and agrees(guard, same)
 
     def begin(self) -> None:
         """Pushes come from now on."""
