@@ -10,6 +10,7 @@ written in double quotes, with quotes inside doubled.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from penstock.errors import PlanError, point_at
@@ -22,6 +23,7 @@ _EDDY = re.compile(rf"\s*({'|'.join(sorted(EDDIES, reverse=True))})(?:\s+(?=[\w\
 """An eddy in front of a tree. A stream may have its name: no other stream or bracket follows it."""
 
 
+@functools.lru_cache(maxsize=64)
 def read(text: str) -> Plan:
     """The plan written in ``text``; raises :class:`PlanError` with a caret where it cannot be."""
     try:

@@ -15,6 +15,7 @@ streams, …) is a residual, evaluated on columns as soon as its streams are tog
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from penstock.errors import InvariantBroken
 from penstock.kernels import probe
@@ -41,9 +42,11 @@ MIRRORED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class KeyColumn:
-    """Encoded column number ``position`` of the leaf of ``stream``."""
+class KeyColumn(NamedTuple):
+    """Encoded column number ``position`` of the leaf of ``stream``.
+
+    A tuple, since indexes are looked up by it, and the hash of a dataclass is Python.
+    """
 
     stream: str
     position: int
@@ -73,7 +76,7 @@ class Linking:
     residuals: tuple[Predicate, ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Wiring:
     """The comparisons of one block of a query.
 

@@ -94,9 +94,8 @@ class CompiledPush:
         laps = len(edges) + 1 + len(windows)
         self._fresh = np.zeros(len(counts) + laps + guarding.PROGRESS, np.int64)
         """What is zero when a push begins: counts, laps, progress."""
-        self._new, self._laps, self._progress = np.split(
-            self._fresh, [len(counts), len(counts) + laps]
-        )
+        self._new, others = self._fresh[: len(counts)], self._fresh[len(counts) :]
+        self._laps, self._progress = others[:laps], others[laps:]
         self._streams = tree.streams
         self._width = len(self._streams) + 2
         most = max([len(order.steps) for order in orders], default=0)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.feedback.waiting import Waiting
 from penstock.engine.feedback.waiting_in_window import WaitingInWindow
-from penstock.engine.join.compiled_order import CompiledOrder, flags_of
+from penstock.engine.join.compiled_order import CompiledOrder, dates_of, flags_of
 from penstock.engine.join.join_step import Input
 from penstock.engine.state.address import address_of
 from penstock.engine.state.composite_state import CompositeState
@@ -83,6 +83,8 @@ class WrittenTree:
         self.streams = sorted(self.windows)
         self._chooser = next(filter(self._chosen_by, self.guards), None)
         """The guard whose look at the news spares others the same look."""
+        self._dates: dict[str, tuple[int, ...]] = {}
+        """Where births and deaths of windows lie."""
         self.orders: list[list[CompiledOrder]] = []
         """The probe orders of each item."""
         self.joins_by_item: list[tuple[int, JoinOperator]] = []
@@ -123,6 +125,7 @@ class WrittenTree:
         """The tree as a table of addresses and places; and by stream where births lie, with room
         for the earliest in the results."""
         self.orders, self.joins_by_item = [], []
+        self._dates = {alias: dates_of(window) for alias, window in self.windows.items()}
         code: list[int] = []
         items: list[int] = []
         orders = 0
@@ -242,7 +245,7 @@ class WrittenTree:
         columns = self.streams if operator.state is None else list(operator.state.id_columns)
         slots: list[int] = []
         for position, order in enumerate(operator.orders):
-            table = order.table()
+            table = order.table(self._dates)
             at = head + len(code)
             code += table
             places.append(head + len(code))

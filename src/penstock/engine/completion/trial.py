@@ -28,6 +28,9 @@ class Work:
     pairs: int
     """Pairs of rows to compare where there are no equal columns."""
 
+    def __add__(self, other: Work) -> Work:
+        return Work(self.states + other.states, self.rows + other.rows, self.pairs + other.pairs)
+
     @property
     def likely(self) -> float:
         """CPU seconds that it takes, about."""

@@ -83,13 +83,9 @@ class CompiledOrder:
         """Whether what comes out has lifespans."""
         return self._dated
 
-    def table(self) -> list[int]:
-        """The order as numbers."""
-        lists: list[int] = []
-        for leaf in self._leaves:
-            rows = leaf.rows
-            span = -1 if leaf.fixed_span is None else leaf.fixed_span
-            lists += (address_of(rows.births), address_of(rows.deaths), span, rows.mask)
+    def table(self, dates: Mapping[str, tuple[int, ...]]) -> list[int]:
+        """The order as numbers; ``dates`` are the :func:`dates_of` windows."""
+        lists = [number for stream in self.slots for number in dates[stream]]
         start = kernel.STEP * len(self.steps)
         code: list[int] = []
         for step in self.steps:
@@ -131,6 +127,12 @@ class CompiledOrder:
 
     def _check(self, check: Condition) -> tuple[int, ...]:
         return (check.operator, *self._key(check.left), *self._key(check.right))
+
+
+def dates_of(leaf: LeafWindow) -> tuple[int, ...]:
+    """Where births and deaths of a window lie, and how long its rows live if that is known."""
+    rows, span = leaf.rows, leaf.fixed_span
+    return address_of(rows.births), address_of(rows.deaths), -1 if span is None else span, rows.mask
 
 
 def flags_of(source: Input) -> int:

@@ -24,6 +24,7 @@ asked for: slower, and right.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -176,44 +177,51 @@ def needed_indexes(tree: JoinTree, root: Node, same_inputs: bool = False) -> Ite
     """The indexes of windows and complete states that ``root`` will probe in the place of
     ``tree``, some of them more than once. ``same_inputs``: the inputs of joins stay what they are,
     also where only some rows of a window have been admitted."""
-    wiring, hashed = tree.wiring, tree.algorithm == "hash"
     found: dict[StreamSet, Input] = {leaf.streams: leaf for leaf in tree.leaves.values()}
     found.update(tree.complete_states())
     if same_inputs:
         found.update({edge.streams: edge.input for edge in tree.edges})
+    for streams, keys in _needed_keys(
+        root, frozenset(found), tree.wiring, tree.algorithm == "hash"
+    ):
+        yield found[streams], keys
 
-    def input_of(node: Node) -> Input | None:
-        return found.get(node.streams)
 
+@functools.lru_cache(maxsize=256)  # Plans come back.
+def _needed_keys(
+    root: Node, present: frozenset[StreamSet], wiring: Wiring, hashed: bool
+) -> tuple[tuple[StreamSet, Keys], ...]:
+    """By which columns inputs will be looked up, if those of the streams ``present`` are there."""
     seen: set[tuple[StreamSet, KeyColumn]] = set()
 
-    def completing(node: Join, key: KeyColumn) -> Iterator[Need]:
+    def completing(node: Join, key: KeyColumn) -> Iterator[tuple[StreamSet, Keys]]:
         """What the state of ``node`` is completed with, by values of ``key``."""
         if (node.streams, key) in seen:
             return
         seen.add((node.streams, key))
         streams = [each.streams for each in node.inputs]
-        known = [(each.streams, input_of(each) is not None) for each in node.inputs]
+        known = [(each, each in present) for each in streams]
         position, column = entrance(key, known, wiring)
         yield from asking(node.inputs[position], (column,))
         yield from probing(node, position, probe_order(position, streams, wiring))
 
-    def asking(node: Node, keys: Keys) -> Iterator[Need]:
+    def asking(node: Node, keys: Keys) -> Iterator[tuple[StreamSet, Keys]]:
         """What is needed to look up an input by ``keys``."""
-        present = input_of(node)
-        if present is not None:
-            yield present, keys
+        if node.streams in present:
+            yield node.streams, keys
         elif isinstance(node, Join):
             yield from completing(node, keys[0])
 
-    def probing(node: Join, position: int, order: Sequence[int]) -> Iterator[Need]:
+    def probing(
+        node: Join, position: int, order: Sequence[int]
+    ) -> Iterator[tuple[StreamSet, Keys]]:
         """What the rows of an input of ``node`` look up."""
         streams = [each.streams for each in node.inputs]
         for other, keys in _probed(position, order, streams, wiring):
-            if hashed or input_of(node.inputs[other]) is None:
+            if hashed or streams[other] not in present:
                 yield from asking(node.inputs[other], keys)
 
-    def below(node: Node) -> Iterator[Need]:
+    def below(node: Node) -> Iterator[tuple[StreamSet, Keys]]:
         if not isinstance(node, Join):
             return
         streams = [each.streams for each in node.inputs]
@@ -223,7 +231,7 @@ def needed_indexes(tree: JoinTree, root: Node, same_inputs: bool = False) -> Ite
         for each in node.inputs:
             yield from below(each)
 
-    return below(root)
+    return tuple(below(root))
 
 
 def _probed(

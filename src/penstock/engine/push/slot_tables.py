@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from penstock.engine.compiled.arrivals import Arrivals
 from penstock.engine.compiled.compiled_push import CompiledPush
 from penstock.engine.push.slot import Reader, Slot
+from penstock.engine.state.address import address_of
 from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.rows import Rows
 from penstock.kernels import arrow_struct
@@ -22,6 +23,9 @@ from penstock.kernels.arrow_struct import FACTS, IN_BYTES, PLACES
 from penstock.kernels.whole_push import ARRIVAL, IS_ARRANGED, SPACE
 
 Int64s = NDArray[np.int64]
+
+_END = -1
+"""Behind the numbers of indexes, so that there is an address also where there are none."""
 
 
 class SlotTables:
@@ -38,8 +42,11 @@ class SlotTables:
 
     def addresses(self, slot: int) -> tuple[int, int, int]:
         """Where what is found about the columns of ``slot`` lies."""
-        parts = (self.found[slot], self.valid[slot], self.offsets[slot])
-        return parts[0].ctypes.data, parts[1].ctypes.data, parts[2].ctypes.data
+        if self.found.size == 0:
+            return 0, 0, 0
+        at = slot * self.found.strides[0]
+        found, valid, offsets = map(address_of, (self.found, self.valid, self.offsets))
+        return found + at, valid + at, offsets + at
 
     def make_room(self, rows: int) -> None:
         """Room for the order of ``rows`` of any slot."""
@@ -93,16 +100,17 @@ class WrittenArrivals:
         for place, (slot, reader) in enumerate(readers):
             code = reader.append.code
             indexes = reader.append.filled
-            numbers = np.array([compiled.number_of(index) for index in indexes], np.int64)
+            numbers = np.array([*map(compiled.number_of, indexes), _END], np.int64)
             picks = reader.picks()
-            copied = np.empty_like(picks)
+            copied = np.empty(max(1, len(picks)), np.int64)
             self._held += (code, numbers, picks, copied)
             self.indexes += [(index, reader.leaf.rows) for index in indexes]
             self.table[place] = (
                 *(reader.append.address, len(code)),
                 *(compiled.ring_of(reader.alias), compiled.lap_of(reader.alias), slot.place),
                 *tables.addresses(slot.place),
-                *(picks.ctypes.data, reader.key_count, copied.ctypes.data, numbers.ctypes.data),
+                *(address_of(picks) if len(picks) else 0, reader.key_count),
+                *(address_of(copied), address_of(numbers)),
                 *(0, 0, reader.chosen_column, 0),
             )
 

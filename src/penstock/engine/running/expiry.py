@@ -79,6 +79,14 @@ class Expiry:
             if self._unswept:
                 self._sweep()
 
+    def catch_up_if_due(self) -> None:
+        """The same where enough may have passed: the plan changes, and what is left over is
+        completed with the rest."""
+        if self.is_due:
+            self.catch_up()
+        elif not self._join.is_broken:
+            self.let_follow()
+
     def let_follow(self) -> None:
         """Let everything follow the rows that got new numbers, if it could not before."""
         while self._behind:

@@ -37,8 +37,10 @@ class IndexedRows(ABC):
     def index_on(self, keys: Keys) -> HashIndex:
         """The index on ``keys`` for one more user, made and filled if there is none."""
         self.begin_index(keys)
-        self.fill_index(keys, len(self.rows))
-        return self._indexes[keys]
+        index = self._indexes[keys]
+        if index.stop < self.rows.head:
+            self.fill_index(keys, len(self.rows))
+        return index
 
     def begin_index(self, keys: Keys) -> None:
         """One more user of the index on ``keys``; if it is new, it has to be filled."""

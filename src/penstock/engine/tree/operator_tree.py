@@ -137,8 +137,9 @@ class OperatorTree:
     def list_kept(self) -> None:
         """Look anew at what edges keep, and at their order: guards have come or gone."""
         self.own_kept = [*self.states, *(each for edge in self.edges for each in edge.kept)]
-        self.guarded = [edge for edge in self.edges if edge.is_guarded]
-        self.edges = list(self._in_order_of_visit(self.root, self._inputs))
+        before, self.guarded = self.guarded, [edge for edge in self.edges if edge.is_guarded]
+        if before or self.guarded:
+            self.edges = list(self._in_order_of_visit(self.root, self._inputs))
 
     def steps(self) -> Iterator[JoinStep]:
         """The steps of all probe orders."""
