@@ -167,6 +167,7 @@ def measure(
             for tree in trees
             for operator in tree.operators
         ],
+        **({"subtractions": output.subtractions} if graph.minus else {}),
         "feedback": feedback_of(trees),
         "overload": {"policy": "exact", "short": False, "since": None},
     }

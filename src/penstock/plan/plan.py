@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.errors import PlanError
 from penstock.plan.picture import Box, tree_svg
@@ -101,6 +101,20 @@ class Plan:
         """The trees of all blocks."""
         return (self.root, *self.minus)
 
+    def in_blocks(self, graph: JoinGraph) -> tuple[Node, ...]:
+        """The trees of the blocks of ``graph``, in the order of the query."""
+        places = self.places_in(graph)
+        return (self.root, *(self.minus[places.index(n)] for n in range(len(places))))
+
+    def places_in(self, graph: JoinGraph) -> tuple[int, ...]:
+        """Which of the blocks of ``graph`` after EXCEPT are subtracted, one after the other."""
+        blocks = [block.aliases for block in graph.minus]
+        return tuple(blocks.index(block_of(node, graph).aliases) for node in self.minus)
+
+    def subtracting_in(self, places: Sequence[int]) -> Plan:
+        """The plan, which has its blocks in the order of the query, with another order."""
+        return replace(self, minus=tuple(self.minus[place] for place in places))
+
     def __str__(self) -> str:
         return write(self)
 
@@ -149,8 +163,11 @@ def write(plan: Plan | Node) -> str:
     return f"({inside})"
 
 
+_is_plain = re.compile(r"\w+").fullmatch
+
+
 def _name(stream: str) -> str:
-    return stream if re.fullmatch(r"\w+", stream) else '"' + stream.replace('"', '""') + '"'
+    return stream if _is_plain(stream) else '"' + stream.replace('"', '""') + '"'
 
 
 def _leaves(node: Node) -> list[str]:

@@ -39,8 +39,8 @@ def test_a_change_of_one_block_leaves_the_others_as_they_are() -> None:
     oracle, chance = Oracle(graph, None), np.random.default_rng(1)
     changes = {
         "((A C) B)": "((A C) B) - ((D E) F) - G",
-        "((A C) B) - G - ((D F) E)": "((A C) B) - ((D F) E) - G",
-        "(A B C)": "(A B C) - ((D F) E) - G",
+        "((A C) B) - G - ((D F) E)": "((A C) B) - G - ((D F) E)",
+        "(A B C)": "(A B C) - G - ((D F) E)",
     }
     clock = 0
     for plan, told in changes.items():
@@ -56,10 +56,12 @@ def test_a_change_of_one_block_leaves_the_others_as_they_are() -> None:
     assert [each.plan for each in events] == list(changes.values())
 
 
-def test_the_order_of_subtraction_is_that_of_the_query() -> None:
+def test_the_order_of_subtraction_is_that_of_the_plan() -> None:
     graph = penstock.parse(EXCEPT, schemas=dict.fromkeys("ABCDEFG", SCHEMA))
     engine = penstock.Engine(graph, plan="(A B C) - G - (D E F)")
-    assert str(engine.plan) == str(engine.running_plan) == "(A B C) - (D E F) - G"
+    assert str(engine.plan) == str(engine.running_plan) == "(A B C) - G - (D E F)"
+    engine.migrate("cacq")
+    assert str(engine.plan) == str(engine.running_plan) == "cacq (A B C) - G - (D E F)"
     assert str(penstock.Engine(graph, plan="(A B C)").plan) == "(A B C) - (D E F) - G"
 
 

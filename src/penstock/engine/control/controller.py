@@ -161,7 +161,7 @@ class Controlled(Protocol):
     def first_statistics(self, batches: Mapping[str, Any]) -> Statistics | None:
         """What the first batch says about the streams; None if that is not enough."""
 
-    def change_plan(self, plan: str) -> None:
+    def change_shape(self, plan: str) -> None:
         """Migrate, without a note in the books."""
 
     @property
@@ -597,7 +597,7 @@ class Controller:
     def _carry_out(self, engine: Controlled, decision: Decision) -> None:
         before = write(engine.plan)
         if decision.action == "migrate":
-            engine.change_plan(decision.rival)
+            engine.change_shape(decision.rival)
             self.migrations += 1
         numbers = {
             name: value

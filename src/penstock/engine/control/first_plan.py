@@ -21,15 +21,19 @@ def first_plan(query: JoinGraph, plan: str | Plan, before: Plan | None = None) -
     """``plan`` of ``query``: a text in the notation, ``"auto"``, the name of an eddy, or a
     Plan.
 
-    It has a tree for every block, in the order of the query, in which they are subtracted: of a
-    block after EXCEPT that was not given, the one that the plan ``before`` had.
+    It has a tree for every block. Those after EXCEPT are subtracted in the order in which they are
+    given; where none are, they and their order are those of the plan ``before``.
     """
     chosen = _read(query, plan)
     given = {block_of(node, query).aliases: node for node in before.minus} if before else {}
-    given |= {block_of(node, query).aliases: node for node in chosen.minus}
+    if chosen.minus:
+        given = {block_of(node, query).aliases: node for node in chosen.minus}
     if chosen.eddy == "cacq":  # It routes every block, and stores nothing for any.
         given = {aliases: node for aliases, node in given.items() if not stores_results(node)}
-    minus = (given.get(block.aliases) or _default_tree(block) for block in query.minus)
+    names_blocks = bool(chosen.minus) and plan not in EDDIES
+    order = chosen.places_in(query) if names_blocks or before is None else before.places_in(query)
+    blocks = [query.minus[place] for place in order] or query.minus
+    minus = (given.get(block.aliases) or _default_tree(block) for block in blocks)
     return Plan(chosen.root, tuple(minus), chosen.eddy)
 
 

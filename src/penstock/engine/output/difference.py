@@ -10,12 +10,20 @@ arrive after the *r* that it removes, so under a declared lateness *r* waits unt
 has passed its birth: nobody who was alive then can still arrive. A *s* is kept until the watermark
 has passed its death; an *r* that is undecided was born at or after the watermark, so no *s* that
 matters is gone. NULL equals nothing: an *s* with a NULL is not stored, an *r* with one stays.
+
+**The order** of the blocks is that of the plan, and each is asked only for results that those
+before it have left. The paper stores what is left after each block (its states AD and ADB), and has
+to complete these when the order changes, since a new tuple removes from them what it equals. Here a
+result is not removed from anything: its lifespan is cut when it is decided, against all blocks. So
+what is left after some of them is never stored, there is nothing to complete, and another order
+holds from the next push.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +62,8 @@ class _Removers:
         self._ids = {alias: self.rows.add_column(np.int64) for alias in tree.leaves}
         self.values = [self.rows.add_column(np.int64) for _ in range(width)]
         self.index = self.rows.add_index()
+        self.counts = [0, 0]
+        """Results that were tested against it when they were born, and those that it removed."""
 
     def append(self, new: Composites, values: list[Int64s]) -> None:
         rows, start = self.rows, self.rows.head
@@ -140,16 +150,31 @@ class Difference:
         self._removers = [
             _Removers(block, each, len(types), graph.by_rows) for block, each in minus
         ]
+        self._order: Sequence[int] = range(len(self._removers))
         self._streams = tuple(tree.leaves)
         self._held = none_of(self._streams)
         self._decided = np.empty(0, np.bool_)
         self._staged: tuple[Composites, Bools] | None = None
-        self._marks: list[int] = []
+        self._marks: list[tuple[int, list[int]]] = []
         self._behind: list[tuple[_Removers | None, str, Int64s, int]] = []
         """New numbers of rows that removers, or what is held (None), have not made their own."""
 
     def __len__(self) -> int:
         return len(self._held)
+
+    def subtract_in(self, places: Sequence[int]) -> None:
+        """Subtract the blocks in this order from now on."""
+        self._order = places
+
+    @property
+    def subtractions(self) -> list[dict[str, Any]]:
+        """What each block has removed, in the order in which they are subtracted."""
+        found = []
+        for place in self._order:
+            tested, removed = self._removers[place].counts
+            streams = str(self._removers[place].tree.root.streams)
+            found.append({"streams": streams, "tested": tested, "removed": removed})
+        return found
 
     def save(self, saved: SavedRows) -> pa.Table:
         """The results that wait or live, and which of them are decided."""
@@ -196,7 +221,7 @@ class Difference:
     ) -> tuple[Composites, Int64s]:
         """Results that leave now, and the instants by which they are ordered."""
         self._catch_up()
-        self._marks = [r.rows.head for r in self._removers]
+        self._marks = [(r.rows.head, r.counts.copy()) for r in self._removers]
         self._store(removing)
         held = concatenate([self._held, new]) if len(self._held) else new
         decided = np.concatenate([self._decided, np.zeros(len(new), np.bool_)])
@@ -260,13 +285,27 @@ class Difference:
         return held.pick(np.flatnonzero(stay)), decided[stay], fresh[stay]
 
     def _has_partner(self, results: Composites) -> Bools:
-        """Whether an equal result of a later block is alive at the birth of each."""
+        """Whether an equal result of a later block is alive at the birth of each: each block tests
+        what those before it have left."""
         found = np.zeros(len(results), np.bool_)
         values, valid = self._encode(self._project(results))
-        for remover in self._removers:
-            at, _ = remover.partners(values, results.births, results.births, as_points=False)
-            found[at] = True
-        return found if valid is None else found & valid
+        births, left = results.births, np.arange(len(results), dtype=np.int64)
+        keep = None if valid is None else np.flatnonzero(valid)
+        for place in self._order:
+            if keep is not None and len(keep) < len(left):
+                values = [ring.pick(each, keep) for each in values]
+                births, left = ring.pick(births, keep), ring.pick(left, keep)
+            if len(left) == 0:
+                break
+            remover = self._removers[place]
+            at, _ = remover.partners(values, births, births, as_points=False)
+            remover.counts[0] += len(left)
+            keep = None
+            if len(at):
+                found[left[at]] = True
+                keep = np.flatnonzero(~found[left])
+                remover.counts[1] += len(left) - len(keep)
+        return found
 
     def _deaths(self, results: Composites) -> Int64s:
         """Own death, or just before the first partner born later."""
@@ -307,8 +346,9 @@ class Difference:
     def rollback(self) -> None:
         """Take back what :meth:`stage` stored, if it came that far."""
         self._staged = None
-        for remover, mark in zip(self._removers, self._marks, strict=False):
-            remover.rows.truncate(mark)
+        for remover, (head, counts) in zip(self._removers, self._marks, strict=False):
+            remover.rows.truncate(head)
+            remover.counts = counts
         self._marks = []
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:

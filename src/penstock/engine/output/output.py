@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -67,6 +67,15 @@ class Output(ABC):
         If the columns of :attr:`plainly` have been filled already with so many results, these are
         all, and are not given.
         """
+
+    def subtract_in(self, places: Sequence[int]) -> None:
+        """Subtract the blocks after EXCEPT in this order, if there are any."""
+        return
+
+    @property
+    def subtractions(self) -> list[dict[str, Any]]:
+        """What each block after EXCEPT has removed, in the order in which they are subtracted."""
+        return []
 
     def save(self, saved: SavedRows) -> pa.Table | None:
         """What living results do not tell, as places among the ``saved`` rows of windows."""
@@ -219,6 +228,13 @@ class DifferenceOutput(Output):
     def stage(self, results: Sequence[Composites], clock: Clock, filled: int = 0) -> pa.Table:
         leaving, instants = self._difference.stage(results[0], results[1:], clock)
         return self._table(leaving, instants)
+
+    def subtract_in(self, places: Sequence[int]) -> None:
+        self._difference.subtract_in(places)
+
+    @property
+    def subtractions(self) -> list[dict[str, Any]]:
+        return self._difference.subtractions
 
     def save(self, saved: SavedRows) -> pa.Table:
         return self._difference.save(saved)

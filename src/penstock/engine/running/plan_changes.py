@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.completion.first_use import load_kernels
@@ -101,7 +101,7 @@ class PlanChanges:
             with_orders(tree.root, wiring)
             for tree, wiring in zip(self._join.trees, self._join.wirings, strict=True)
         ]
-        return Plan(roots[0], tuple(roots[1:]), self._join.eddy)
+        return self._join.plan_of(roots)
 
     @property
     def trees(self) -> Sequence[JoinTree]:
@@ -189,6 +189,12 @@ class PlanChanges:
         return first_statistics(join.query, join.wirings, join.intake, batches)
 
     # -- a change ----------------------------------------------------------------------------
+
+    def change_shape(self, plan: str) -> None:
+        """Go on with the trees of ``plan``, which has the blocks as the query has them, subtracted
+        in the order that there is."""
+        chosen = first_plan(self._join.query, plan, self._plan)
+        self.change_plan(chosen.subtracting_in(self._plan.places_in(self._join.query)))
 
     def change_plan(self, plan: str | Plan, strategy: str = AUTO) -> None:
         """Go on with ``plan`` as soon as can be; nothing is pinned, and no note is made."""
@@ -280,9 +286,11 @@ class PlanChanges:
             self._keep_indexes()
             self.give_up_preparing()
             if strategy != "moving-state":
-                self.preparation = prepare(strategy, join.trees, self._plan.roots, join.latest)
+                self.preparation = prepare(
+                    strategy, join.trees, self._plan.in_blocks(join.query), join.latest
+                )
             if self.preparation is None:
-                join.expiry.catch_up()
+                join.expiry.catch_up_if_due()
                 self._change(strategy)
         except NO_ROOM:
             join.is_torn = True  # The new plan begins with what the windows have.
@@ -304,7 +312,9 @@ class PlanChanges:
             join.overload.settle()
         change = STRATEGIES.get(strategy, reroute)
         join.eddy = self._plan.eddy
-        for number, (root, old) in enumerate(zip(self._plan.roots, list(join.trees), strict=True)):
+        join.subtract_in(self._plan.places_in(join.query))
+        roots = self._plan.in_blocks(join.query)
+        for number, (root, old) in enumerate(zip(roots, list(join.trees), strict=True)):
             if root == old.root:
                 continue
             if number == 0 and change is not reroute:
@@ -324,8 +334,7 @@ class PlanChanges:
         missing = [tree for tree in join.trees if tree.missing]
         if not missing:
             return NOTHING_MISSING
-        works = [tree.completion.work for tree in missing]
-        work = Work(*(sum(each) for each in zip(*map(astuple, works), strict=True)))
+        work = sum((tree.completion.work for tree in missing), Work(0, 0, 0))
         budget = self.costs.budget
         trial = Trial(False, 0.0, work.least, is_least=True)
         if work.least <= budget:
@@ -365,7 +374,7 @@ class PlanChanges:
             self.control.stop(self, problem)
             return
         if found is not None:
-            before, self._plan = self._plan, found.plan
+            before, self._plan = self._plan, found.plan.subtracting_in(self._join.subtracted)
             if eddy.strategy != "reroute":  # Else all operators go on counting.
                 self.since = self._join.seconds
             self.choice = None

@@ -44,7 +44,7 @@ from penstock.engine.state.working_memory import NO_ROOM
 from penstock.engine.tree.join_tree import JoinTree, Marks
 from penstock.errors import InputError, PenstockError
 from penstock.kernels.lifespan import FOREVER
-from penstock.plan.plan import Leaf, Plan
+from penstock.plan.plan import Leaf, Node, Plan
 from penstock.query.join_graph import JoinGraph
 from penstock.values.wiring import wire
 
@@ -127,6 +127,7 @@ class RunningJoin:
             self.intake, self.all_leaves, self.lateness, query.ticks_per_millisecond, keep_dropped
         )
         self.output = output_for(query, self.trees)
+        self.subtract_in(plan.places_in(query))
         self.clock = Clock(strict=self.strict)
         self.newest: dict[str, int] = {}
         """The newest event time of each source that has been seen, in ticks."""
@@ -191,7 +192,9 @@ class RunningJoin:
                 self.options.feedback,
                 compiles=self.options.execution == "auto",
             )
-            for root, wiring, leaves in zip(plan.roots, self.wirings, self.leaves, strict=True)
+            for root, wiring, leaves in zip(
+                plan.in_blocks(self.query), self.wirings, self.leaves, strict=True
+            )
         ]
 
     @property
@@ -216,8 +219,16 @@ class RunningJoin:
     @property
     def plan(self) -> Plan:
         """The plan of the trees."""
-        roots = [tree.root for tree in self.trees]
-        return Plan(roots[0], tuple(roots[1:]), self.eddy)
+        return self.plan_of([tree.root for tree in self.trees])
+
+    def plan_of(self, roots: Sequence[Node]) -> Plan:
+        """The plan with the trees ``roots`` of all blocks, subtracted as they are now."""
+        return Plan(roots[0], tuple(roots[1:]), self.eddy).subtracting_in(self.subtracted)
+
+    def subtract_in(self, places: Sequence[int]) -> None:
+        """Subtract the blocks after EXCEPT in this order from now on."""
+        self.subtracted = tuple(places)
+        self.output.subtract_in(self.subtracted)
 
     @property
     def owes(self) -> bool:
@@ -347,6 +358,7 @@ class RunningJoin:
         if self.overload is not None:
             self.overload.attach(self.trees[0])
         self.output = output_for(self.query, self.trees)
+        self.subtract_in(plan.places_in(self.query))
         self.load_output(None, {})
 
     def load_output(self, held: pa.Table | None, counts: Mapping[str, int]) -> None:
@@ -363,7 +375,8 @@ class RunningJoin:
     def _complete_later(self, plan: Plan) -> None:
         """After a restart all states are missing, as after a migration: the engine answers at once,
         and what nobody asks for is never made again."""
-        for number, (root, old) in enumerate(zip(plan.roots, list(self.trees), strict=True)):
+        roots = plan.in_blocks(self.query)
+        for number, (root, old) in enumerate(zip(roots, list(self.trees), strict=True)):
             self.replace_tree(number, old.successor(root, {}))
             old.dispose()
 
