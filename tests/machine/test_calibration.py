@@ -31,7 +31,8 @@ def _times(costs: UnitCosts, noise: float = 0.0, seed: int = 0) -> dict[str, flo
     taken_in = costs.arrival + costs.window
     looking = taken_in + costs.probe
     resulting = looking + m * (costs.join + costs.result)
-    counting = looking + m * (costs.join + costs.group)
+    counting = looking + m * (costs.join + costs.group) + 2 * costs.answer
+    two = costs.call + 2 * costs.push + 2 * costs.step
     times = {
         "dropped": costs.arrival,
         "taken in": taken_in,
@@ -44,12 +45,15 @@ def _times(costs: UnitCosts, noise: float = 0.0, seed: int = 0) -> dict[str, flo
         "resulting": resulting,
         "showing": resulting + m * COLUMNS * costs.column,
         "counting": counting,
+        "spreading": looking + m * (costs.join + costs.group + 2 * costs.answer),
         "summing": counting + m * costs.aggregate,
         "checking": looking + m * costs.check,
         "evaluating": looking + m * costs.residual,
         "comparing": taken_in + COMPARED * costs.compare,
         "letting go": costs.delete,
-        "two apart": costs.call + 2 * costs.push + 2 * costs.step,
+        "two apart": two,
+        "two together": two,
+        "two grouped": two + costs.grouping,
         "six apart": costs.call + 6 * costs.push + 6 * costs.step,
         "six together": costs.call + 6 * costs.push + 30 * costs.step,
     }
@@ -60,7 +64,7 @@ def _times(costs: UnitCosts, noise: float = 0.0, seed: int = 0) -> dict[str, flo
 COSTS = UnitCosts(
     insert=25e-9, delete=3e-9, join=15e-9, probe=14e-9, compare=2e-9, index=9e-9, arrival=5e-9,
     window=22e-9, result=20e-9, text=50e-9, column=6e-9, group=80e-9, aggregate=40e-9,
-    check=8e-9, residual=30e-9, push=10e-6, step=2e-6, call=40e-6,
+    answer=50e-9, grouping=200e-6,    check=8e-9, residual=30e-9, push=10e-6, step=2e-6, call=40e-6,
 )  # fmt: skip
 
 
@@ -104,7 +108,7 @@ def test_calibrate_goes_on_while_costs_are_unresolved() -> None:
     assert "probe" in found.unresolved
     assert found.costs.compare == pytest.approx((1e-3 - 1e-4) / COMPARED)
     # Twice per push, once in each of two that warm up, and at the end.
-    looks = len(calibration_runs()) * (2 * PUSHES + 2 + 2) + 3 * 2 * SMALL_PUSHES
+    looks = len(calibration_runs()) * (2 * PUSHES + 2 + 2) + 5 * 2 * SMALL_PUSHES
     assert next(ticks) == calibration.LONGEST * looks
 
 

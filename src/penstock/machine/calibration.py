@@ -4,10 +4,10 @@
 storing are let go at once, which gives ``delete``. Pushes of one tuple per stream give the fixed
 costs: six streams that match take thirty steps of probe orders, the same without a match six, so
 the difference is 24 steps; two streams against six give what a stream has in a push, and what is
-left of the two is the push itself. ``insert`` is the cost of a *stored combination*, ``window``
-that of a tuple in its own window, which is another structure and cheaper. ``join`` has in it that
-the next key of a partial result is fetched from a window, which happens whether it is stored or
-goes on.
+left of the two is the push itself. Two that match, with and without groups, give ``grouping``.
+``insert`` is the cost of a *stored combination*, ``window`` that of a tuple in its own window,
+which is another structure and cheaper. ``join`` has in it that the next key of a partial result is
+fetched from a window, which happens whether it is stored or goes on.
 
 **Robust.** Rounds go over all runs in turn and the least time of each run counts: what disturbs a
 machine only ever makes a run longer. The rounds are dealt to :data:`GROUPS` groups, each of which
@@ -80,6 +80,8 @@ def calibrate(clock: Callable[[], float] = time.process_time, rounds: int = 6) -
                     # The window of A holds a batch or two, and each its stored combinations.
                     found["letting go"] = end / (1.5 * BATCH * (1 + FANOUT))
             found["two apart"] = small_pushes("AB", clock, matching=False)
+            found["two together"] = small_pushes("AB", clock, matching=True)
+            found["two grouped"] = small_pushes("AB", clock, matching=True, grouped=True)
             found["six apart"] = small_pushes("ABCDEF", clock, matching=False)
             found["six together"] = small_pushes("ABCDEF", clock, matching=True)
             times.append(found)
@@ -125,6 +127,8 @@ def costs_from(seconds: Times) -> dict[str, float]:
     each = {name: (seconds[name] - looking) / FANOUT for name in seconds}
     join = each["joining"] - (seconds["glancing"] - taken_in)
     insert = each["storing"] - join - delete
+    # Of the 2 · m changes of groups by a tuple two fall apart in the one run, all in the other.
+    answer = (seconds["spreading"] - seconds["counting"]) / (2 * FANOUT - 2)
     return {
         "insert": insert,
         "delete": delete,
@@ -137,10 +141,12 @@ def costs_from(seconds: Times) -> dict[str, float]:
         "result": each["resulting"] - join,
         "text": seconds["reading"] - looking,
         "column": (each["showing"] - each["resulting"]) / COLUMNS,
-        "group": each["counting"] - join,
+        "group": each["counting"] - join - 2 * answer / FANOUT,
+        "answer": answer,
         "aggregate": each["summing"] - each["counting"],
         "check": each["checking"],
         "residual": each["evaluating"],
+        "grouping": seconds["two grouped"] - seconds["two together"],
         "push": push,
         "step": step,
         "call": seconds["two apart"] - 2 * push - 2 * step,

@@ -89,11 +89,13 @@ class Block:
         nested_loops: bool = False,
         cross_products: bool = False,
         conditions: Sequence[Condition] = (),
+        values: float = 0.0,
     ) -> None:
         """``classes`` are the masks of the streams that each class of equal columns reaches,
         ``links`` those of every other predicate over two or more streams. ``cross_products``:
         whether to consider joins of streams that no predicate links where others can be had.
-        ``conditions`` are the predicates over two or more streams that are not equalities.
+        ``conditions`` are the predicates over two or more streams that are not equalities,
+        ``values`` the bytes of the values of keys that are numbered, such as texts.
         """
         self.windows = tuple(windows)
         self.cardinality = cardinality
@@ -106,6 +108,7 @@ class Block:
         self.everything = (1 << len(windows)) - 1
         self.classes = tuple(classes)
         self.conditions = tuple(conditions)
+        self.values = values
         self._looks: dict[tuple[int, int], float] = {}
         self.wide_links = tuple(mask for mask in links if mask.bit_count() > 2)
         """Predicates that need three or more streams."""

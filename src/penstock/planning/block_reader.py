@@ -36,6 +36,10 @@ OTHER = 1 / 3
 """The same for any other predicate."""
 UNEQUAL = 0.9
 PARTITIONS = 100
+"""Values of a column that groups or partitions are made by, if nobody says how many."""
+MOST_VALUES, SPARE_VALUES = 2, 1024
+"""Values that are numbered for each row of the windows, and beside these, before those of no row
+are forgotten."""
 
 
 class BlockReader:
@@ -93,7 +97,17 @@ class BlockReader:
             nested_loops,
             cross_products,
             [self.condition(predicate) for predicate in self.others],
+            sum(storage.of_values(self.numbered(members)) for members in self.classes),
         )
+
+    def numbered(self, members: Sequence[Expression]) -> float:
+        """Values of a class of keys that are numbered, such as texts: those seen, until they are
+        far more than the rows of the windows can have."""
+        if all(is_number_of_64_bits(each.type) for each in members):
+            return 0.0
+        most = MOST_VALUES * sum(self.rows[each] for each in _streams_in(members)) + SPARE_VALUES
+        known = [v for v in (self.values_of(e) for e in members) if v is not None]
+        return min(max(known, default=most), most)
 
     def condition(self, predicate: Predicate) -> Condition:
         """``predicate`` with the share of the pairs that agree on their keys that pass it."""

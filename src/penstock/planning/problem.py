@@ -10,6 +10,7 @@ Where a statistic is missing, something is assumed and the assumption is told
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,13 +18,14 @@ from functools import cached_property
 from penstock.errors import OptionError
 from penstock.plan.plan import Join, Leaf, Node, Plan, block_of, walk, write
 from penstock.planning.block import NOTHING, Block, Cost
-from penstock.planning.block_reader import BlockReader
+from penstock.planning.block_reader import PARTITIONS, BlockReader
 from penstock.planning.cost_model import shape_cost
 from penstock.planning.probe_orders import probe_orders
 from penstock.planning.shape import Shape, join, leaf
 from penstock.planning.statistics import Statistics
 from penstock.planning.storage import Storage
 from penstock.planning.unit_costs import UnitCosts
+from penstock.query.expression import Column, streams_of
 from penstock.query.join_graph import JoinGraph
 
 FIRST_COLUMNS = 2
@@ -150,6 +152,10 @@ class Problem:
         if self.query.is_grouped:
             valued = sum(each.argument is not None for each in self.query.aggregates)
             cpu += results * (costs.group + valued * costs.aggregate)
+            cpu += self._answers(results) * costs.answer
+            pushes = self.statistics.pushes
+            if pushes:
+                cpu += pushes * -math.expm1(-2 * results / pushes) * costs.grouping
         else:
             more = max(0, len(self.query.select) - FIRST_COLUMNS)
             cpu += results * (costs.result + more * costs.column)
@@ -160,10 +166,41 @@ class Problem:
             # Equal answers are looked up by a hash of their columns, so these are stored as well.
             columns = len(block.windows) + len(self.query.select) + 2
             memory += self.storage.of_state(cardinality.size(everything), columns, 1, 1.0)
+        memory += sum(block.values for block in self.blocks)
         if self.query.emission != "istream" or self.query.is_grouped:
             held = main.cardinality.size(main.everything)
             memory += self.storage.of_state(held, len(main.windows) + 2, 0, 1.0)
         return Cost(cpu, memory)
+
+    def _answers(self, results: float) -> float:
+        """Answers of groups per second: those that change at an instant. With a row its results
+        come, and with a row they go, so many instants there are at most; one changes the groups of
+        all of them, or one if these are by columns of that row."""
+        groups = 1.0
+        owners: frozenset[str] = frozenset()
+        for each in self.query.group_by:
+            known = None
+            if isinstance(each, Column):
+                known = self.statistics.distinct.get((each.stream, each.name))
+            groups *= PARTITIONS if known is None else known
+            owners |= streams_of(each)
+        if self.query.emission == "rstream":
+            return groups * self.statistics.pushes
+        main = self.blocks[0]
+        turnovers = [float(each) for each in main.cardinality.turnovers]
+        changes = 0.0
+        for window, turnover in zip(main.windows, turnovers, strict=True):
+            if window.kept and turnover:
+                with_a_row = results * turnover / sum(turnovers) / window.kept
+                alike = 1.0 if owners <= {window.name} else groups
+                changes += 2 * window.kept * _different(with_a_row, alike)
+        instants = 1 if self.query.by_rows else 1000 * self.query.ticks_per_millisecond
+        return _different(changes, groups * instants)
+
+
+def _different(drawn: float, of: float) -> float:
+    """How many different ones are among so many that are ``drawn``, each one ``of`` so many."""
+    return of * -math.expm1(-drawn / of)
 
 
 def _shape(block: Block, node: Node) -> Shape:

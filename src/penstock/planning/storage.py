@@ -21,6 +21,8 @@ from typing import Any
 
 LIFESPAN = 16
 KEY = 8
+NUMBERED = 56
+"""Bytes of a value that is numbered, beside itself: a slot of a table, and a heading."""
 VARIABLE = 24
 """Bytes guessed for a value of a type without a fixed width, such as a string."""
 
@@ -50,6 +52,10 @@ class Storage:
             return rows
         row = streams * self.row_number + indexes * self.index
         return rows * row * self.places * min(max(1.0, kept), self.most_kept)
+
+    def of_values(self, count: float) -> float:
+        """So many numbered values."""
+        return 0.0 if self.whole_rows else count * (NUMBERED + VARIABLE * self.places)
 
 
 TUPLES = Storage(whole_rows=True)

@@ -8,9 +8,10 @@ pass more: a further comparison (``check``) or an expression over whole rows (``
 are the same for every plan of a query, but not free, and a limit in shares of a core has to count
 them: ``arrival`` (a tuple is checked, decoded and encoded), ``window`` (it is kept), ``text`` (a
 key that is no integer), ``result`` (a result is dated and two of its columns fetched), ``column``
-(one more), ``group`` and ``aggregate`` (it goes into its group instead). And tuples come in
-batches: ``call``, ``push`` and ``step`` are paid once per batch, so with small batches a plan with
-few steps is better. With all these at zero the model is the paper's, term by term.
+(one more), ``group`` and ``aggregate`` (it goes into its group instead), ``answer`` (the row of a
+group leaves, as it has changed at some instant). And tuples come in batches: ``call``, ``push``,
+``step`` and ``grouping`` are paid once per batch, so with small batches a plan with few steps is
+better. With all these at zero the model is the paper's, term by term.
 
 All are CPU seconds. The defaults are measurements of ``penstock calibrate`` on one machine (2 cores
 of a virtual server, batches of 10,000 tuples), rounded; they are there so that a plan can be made
@@ -53,8 +54,10 @@ class UnitCosts:
     """A key of an arriving tuple is no integer: a text, a decimal, a timestamp of two parts."""
     column: float = 4e-9
     """One more column of a result is fetched."""
-    group: float = 115e-9
-    """A result goes into its group, and is counted there."""
+    group: float = 90e-9
+    """A result goes into its group, is counted there, and leaves it."""
+    answer: float = 60e-9
+    """A group has changed at an instant: what is told of it is made and leaves."""
     aggregate: float = 70e-9
     """One more aggregate of a result is kept up: SUM, AVG, MIN, MAX."""
     check: float = 7e-9
@@ -67,6 +70,8 @@ class UnitCosts:
     """A stream has a batch in a push, however small."""
     step: float = 2e-6
     """A batch, however small, goes through one step of a probe order."""
+    grouping: float = 300e-6
+    """A push changes groups, however few."""
     state: float = 100e-6
     """The rows of a batch go into a state of several streams, if they are many: room is made, and
     what has died is cleared away."""

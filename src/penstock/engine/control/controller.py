@@ -65,8 +65,8 @@ SECOND = 1 / 20
 """The share of the usual wait before the second look, at least, if the first was before the first
 push: windows that fill look like streams that change."""
 FEW = 4
-"""Streams up to which that share holds; with more it grows with them, as a look that is dear must
-not be a large part of a run that is short."""
+"""Streams up to which that share holds; with more it grows with their square, as the price of a
+look does: a look that is dear must not be a large part of a run that is short."""
 AT_REST = 4.0
 """While nothing changes, looks are so many times rarer than the budget allows."""
 AT_ONCE = 1 / 64
@@ -482,7 +482,7 @@ class Controller:
             self._wait = AT_ONCE
         wait = self._wait if self._urgent else AT_REST
         if self._has_begun and self.looks == 1:
-            wait = max(wait, SECOND * max(1.0, engine.stream_count / FEW))
+            wait = max(wait, SECOND * max(1.0, (engine.stream_count / FEW) ** 2))
         settled = math.isinf(self._follow_up) or engine.seconds >= self._follow_up
         affordable = (
             settled
