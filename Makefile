@@ -36,16 +36,23 @@ ui: $(DEMO) ## the same, live in a browser: open the address that it prints
 	@$(BIN)/penstock demo --ui $(ARGS)
 
 TESTS ?= $(PLAIN) $(SEARCHING)
+VERSIONS ?= 3.11 3.12 3.13
 
 test: $(COMPILED) ## linters and types, then all tests (TESTS=tests/query: these)
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS) $(TESTS)
 
 # Each version in an environment of its own, filled by uv, which finds or fetches the interpreter.
+# What cannot be had is said first, not after half an hour of tests.
 matrix: $(UV) ## the tests on Python 3.11, 3.12 and 3.13 (TESTS="tests/query tests/plan": these)
-	@set -e; for version in 3.11 3.12 3.13; do \
+	@lacking=0; for version in $(VERSIONS); do \
+		test -x ".venv-$$version/bin/python" && continue; \
+		said=$$($(UV) venv --quiet --python "$$version" ".venv-$$version" 2>&1 | head -n 1); \
+		test -x ".venv-$$version/bin/python" || { lacking=1; \
+			echo "penstock: Python $$version is lacking ($${said#error: }); install it, or name those you have: make matrix VERSIONS=\"3.11 3.12\"" >&2; }; \
+	done; exit $$lacking
+	@set -e; for version in $(VERSIONS); do \
 		echo "penstock: Python $$version"; \
-		test -x ".venv-$$version/bin/python" || $(UV) venv --quiet --python "$$version" ".venv-$$version"; \
 		$(MAKE) --no-print-directory test VENV=".venv-$$version" \
 			PIP="env VIRTUAL_ENV=.venv-$$version $(UV) pip"; \
 	done
