@@ -429,7 +429,7 @@ def changed_from(keys: Int64s, changed: Bools) -> None:
 def differences(
     owner: Int64s, instants: Int64s, living: Int64s, shown: Int64s, changed: Bools, old: bool
 ) -> tuple[Int64s, Int64s, bool]:
-    """Which of the rows ``shown`` (those with somebody alive) leave, when, and if in order.
+    """Which of the rows ``shown`` (of groups with living results) leave, when, and if in order.
 
     ``changed[i]`` tells whether row ``shown[i]`` differs from ``shown[i - 1]``. A row leaves if it
     differs from the one before it in its group, or there was none; ``old``: if the next one in its

@@ -235,7 +235,7 @@ def _interleave(earlier: Int64s, later: Int64s, ranks: Int64s, others: Int64s) -
     """Add to the ``ranks`` of rows in order of their times how many of another source stand before
     them, and the other way round; of one time those of the ``earlier`` source come first.
 
-    Who is next cannot be foretold, so there is no branch on it.
+    Which row is next cannot be foretold, so there is no branch on it.
     """
     i = j = np.uint64(0)
     stop, end = np.uint64(earlier.shape[0]), np.uint64(later.shape[0])

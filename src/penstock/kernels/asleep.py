@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.kernels.demand import exists
 from penstock.kernels.kernel import kernel
 from penstock.kernels.probe import GROUP, filter_keys, locate, walk_on
 
@@ -37,7 +38,7 @@ def wake(
 ) -> int:
     """Wake the rows from ``tail`` on that wait at guard ``number`` for one of ``keys``.
 
-    They go into ``out``; how many there are. When there is no room for more, those who are left
+    They go into ``out``; how many there are. When there is no room for more, those that are left
     sleep on: call again. ``met`` is set for each key that any row has, asleep or not.
     """
     n = keys.shape[0]
@@ -53,17 +54,17 @@ def wake(
         while walking > 0:
             staying = np.uint64(0)
             for k in range(walking):
-                asked = active[0, np.uint64(k)]
+                sought = active[0, np.uint64(k)]
                 s = active[1, np.uint64(k)]
                 slot = np.uint64(s & mask)
                 entry = entries[slot]
-                if np.int32(entry) == np.int32(asked) and s >= tail:
-                    met[np.uint64(asked >> 32)] = 1
+                if np.int32(entry) == np.int32(sought) and s >= tail:
+                    met[np.uint64(sought >> 32)] = 1
                     if asleep[slot] == number and count < room:
                         asleep[slot] = 0
                         out[np.uint64(count)] = s
                         count += 1
-                staying = walk_on(asked, s, entry, False, entries, tail, mask, active, staying)
+                staying = walk_on(sought, s, entry, False, entries, tail, mask, active, staying)
             walking = staying
     return count
 
@@ -84,36 +85,19 @@ def sort_out(
     active: NDArray[np.int64],
     out: Int64s,
 ) -> int:
-    """Put those of ``rows`` to sleep at guard ``number`` whose key nobody has; who is awake.
+    """Put those of ``rows`` to sleep at guard ``number`` whose key the other side lacks.
 
-    They go into ``out``, in the order in which they came; how many there are. The index is that of
-    the others, who are seen from ``tail`` on, and ``asleep`` is a ring of a size of its own.
+    The others go into ``out``, in the order in which they came; how many there are. The index is
+    that of the other side, whose rows count from ``tail`` on, and ``asleep`` is a ring of a size of
+    its own.
     """
-    n = keys.shape[0]
-    beds = asleep.shape[0] - 1
-    for i in range(n):
-        asleep[np.uint64(rows[np.uint64(i)] & beds)] = number
-    walking = np.uint64(0)
-    for start in range(0, n, GROUP):
-        stop = min(start + GROUP, n)
-        walking = filter_keys(keys, start, stop, heads, narrow, shift, active, walking)
-        if walking < GROUP and stop < n:
-            continue
-        locate(active, walking, entries, newest, mask)
-        while walking > 0:
-            staying = np.uint64(0)
-            for k in range(walking):
-                asked = active[0, np.uint64(k)]
-                s = active[1, np.uint64(k)]
-                entry = entries[np.uint64(s & mask)]
-                equal = (np.int32(entry) == np.int32(asked)) & (s >= tail)
-                if equal:
-                    asleep[np.uint64(rows[np.uint64(asked >> 32)] & beds)] = 0
-                staying = walk_on(asked, s, entry, equal, entries, tail, mask, active, staying)
-            walking = staying
+    n, beds = keys.shape[0], asleep.shape[0] - 1
+    found = np.empty(n, np.bool_)
+    exists(keys, heads, entries, narrow, shift, mask, tail, newest, active, found)
     count = np.uint64(0)
     for i in range(n):
         row = rows[np.uint64(i)]
+        asleep[np.uint64(row & beds)] = 0 if found[np.uint64(i)] else number
         out[count] = row
-        count += np.uint64(asleep[np.uint64(row & beds)] == 0)
+        count += np.uint64(found[np.uint64(i)])
     return int(np.int64(count))

@@ -1,6 +1,6 @@
-"""Demand: is there a partner for a key, and who has been waiting for one.
+"""Demand: whether there is a partner for a key.
 
-:func:`exists` asks a hash index (:mod:`penstock.kernels.index`); :func:`add` and
+:func:`exists` looks into a hash index (:mod:`penstock.kernels.index`); :func:`add` and
 :func:`may_contain` are a Bloom filter, which answers from two bits of a small table and may say yes
 by mistake, never no. A *table* is a filter, by its address and its words, or a range, by how far it
 reaches and the :func:`tag_of` its operator, which is negative.
@@ -64,14 +64,14 @@ def exists(
         while walking > 0:
             staying = np.uint64(0)
             for k in range(walking):
-                asked = active[0, np.uint64(k)]
+                sought = active[0, np.uint64(k)]
                 s = active[1, np.uint64(k)]
                 entry = entries[np.uint64(s & mask)]
-                equal = (np.int32(entry) == np.int32(asked)) & (s >= tail)
-                at = np.uint64(asked >> 32)
+                equal = (np.int32(entry) == np.int32(sought)) & (s >= tail)
+                at = np.uint64(sought >> 32)
                 found[at] |= equal
                 count += np.uint64(equal)
-                staying = walk_on(asked, s, entry, equal, entries, tail, mask, active, staying)
+                staying = walk_on(sought, s, entry, equal, entries, tail, mask, active, staying)
             walking = staying
     return int(count)
 

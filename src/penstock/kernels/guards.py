@@ -1,20 +1,20 @@
-"""The guards of an input in a push: who has waited and comes in, who is let through, who waits.
+"""The guards of an input in a push: which rows come in, and which wait for a partner.
 
 An input may have any number of guards. ``code`` has for each input, at the place of its item, the
 numbers named below, and then :data:`GUARD` numbers for each guard. First, guard by guard, those
-wake who have waited there for what the opposite input has just got; then what is new is tested.
-Whoever wakes at one guard has to pass all the others, and whoever is new all of them. The rows of a
-window wait where they are: a byte of each tells at which guard (:mod:`~penstock.kernels.asleep`).
-Composites that wait are kept in a ring of the guard, where a byte tells which still do; those of
-them that are new are tested by the join that makes them (:func:`pass_composites`).
+rows wake that wait there for what the opposite input has just got; then new rows are tested. A row
+that wakes at one guard has to pass all the others, and a new row all of them. The rows of a window
+wait where they are: a byte of each tells at which guard (:mod:`~penstock.kernels.asleep`).
+Composites that wait are kept in a ring of the guard, where a byte tells which still do; new ones
+are tested by the join that makes them (:func:`pass_composites`).
 
-A guard without keys lets everybody through as soon as the opposite input has a row. One with a
+A guard without keys lets all rows through as soon as the opposite input has a row. One with a
 table (``FILTER``, the address of where a filter lies and its size, or of how far a range reaches)
-may let through by mistake. With a range, all who wait are tested again when it reaches further.
-One that ``ENDS`` the way of whoever finds no partner knows that none will ever come. One that
-``RESTS`` has been turned off: all who wait come in.
+may let through by mistake. With a range, all rows that wait are tested again when it reaches
+further. One that ``ENDS`` the way of rows without a partner drops them: none will ever come. One
+that ``RESTS`` has been turned off: all rows that wait come in.
 
-Who is woken is written into ``log``, guard by guard: if the push fails, they sleep on.
+Woken rows are written into ``log``, guard by guard: if the push fails, they sleep on.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from penstock.kernels.rings import (
     keys_of,
     store,
 )
+from penstock.kernels.tables import Tables
 
 Int64s = NDArray[np.int64]
 
@@ -70,17 +71,17 @@ the number of guards."""
 ) = range(16)
 GUARD = 16
 """Of a guard: the ring that rows wait for a partner in, the one in which they wait, the address of
-the bytes of that, and the number in them of those who wait; places in ``counts`` and ``code``;
-where the ring of those who wait is described, and the addresses of its columns of ids."""
+the bytes of that, and the number in them of rows that wait; places in ``counts`` and ``code``;
+where the ring of rows that wait is described, and the addresses of its columns of ids."""
 TESTED, SLEPT, WOKEN, DROPPED = range(4)
 """Places in ``counts``, from that of a guard on."""
 INDEX_HEADS, INDEX_ENTRIES, INDEX_SHIFT, INDEX_NARROW = range(4)
 SCRATCH = 1 << 12
 """Rows of news that are looked at at a time. So many bytes of ``met`` come before those that one of
-the guards fills for all new rows of its opposite input: it ``CHOOSES`` who probes."""
-TOUCH = 16
-_TESTED = 1 << 10
-"""Who is woken goes into a ring that has room for so many, at least; and so does who is tested."""
+the guards fills for all new rows of its opposite input: it ``CHOOSES`` which of them probe."""
+FEWEST_WOKEN = 16
+_FEWEST_TESTED = 1 << 10
+"""Rows for which a ring must have room before any are woken, and before new ones are tested."""
 
 
 @kernel
@@ -158,18 +159,11 @@ def _run_of(flags: int, mask: int, first: int, stop: int) -> tuple[int, int]:
 
 @kernel
 def _sort_out(
-    code: Int64s,
-    guard: int,
-    rings: NDArray[np.int64],
-    narrow: Int64s,
-    rows: Int64s,
-    keys: Int64s,
-    asleep: NDArray[np.uint8],
-    number: int,
-    active: NDArray[np.int64],
+    tables: Tables, guard: int, rows: Int64s, keys: Int64s, asleep: NDArray[np.uint8], number: int
 ) -> int:
     """Bring those of ``rows`` that have a partner to the front; how many. The bytes of the others
     become ``number``, theirs 0."""
+    code, rings = tables.code, tables.rings
     count, beds = keys.shape[0], asleep.shape[0] - 1
     opposite, index = code[guard + OPPOSITE], code[guard + THEIR_INDEX]
     if index:
@@ -180,14 +174,14 @@ def _sort_out(
                 keys,
                 uint32s(code[index + INDEX_HEADS], mask + 1),
                 int64s(code[index + INDEX_ENTRIES], mask + 1),
-                narrow[code[index + INDEX_NARROW]] != 0,
+                tables.narrow[code[index + INDEX_NARROW]] != 0,
                 code[index + INDEX_SHIFT],
                 mask,
                 rings[opposite, RING_LOW],
                 rings[opposite, HEAD] - 1,
                 asleep,
                 number,
-                active,
+                tables.active,
                 rows,
             )
         )
@@ -205,21 +199,11 @@ def _sort_out(
 
 
 @kernel
-def _pass(
-    code: Int64s,
-    at: int,
-    skipped: int,
-    rings: NDArray[np.int64],
-    narrow: Int64s,
-    counts: Int64s,
-    count: int,
-    keys: NDArray[np.int64],
-    found: NDArray[np.int64],
-    active: NDArray[np.int64],
-) -> int:
+def _pass(tables: Tables, at: int, skipped: int, count: int) -> int:
     """Bring those of ``count`` rows of a window, in ``found[0]``, to the front that pass all guards
     but ``skipped``; how many. The others wait where they did not pass."""
-    beds = rings[code[at + WINDOW], MASK]
+    code, keys, found = tables.code, tables.keys, tables.found
+    beds = tables.rings[code[at + WINDOW], MASK]
     asleep = bytes_at(code[at + BYTES], beds + 1)
     for each in range(code[at + GUARDS]):
         guard = at + FIRST_GUARD + GUARD * each
@@ -231,39 +215,34 @@ def _pass(
         number, ends = code[guard + NUMBER], code[guard + ENDS]
         if ends:
             found[1, :count] = found[0, :count]
-        kept = _sort_out(code, guard, rings, narrow, found[0], keys[:count], asleep, number, active)
+        kept = _sort_out(tables, guard, found[0], keys[:count], asleep, number)
         if ends:
             for i in range(count):
                 asleep[np.uint64(found[1, np.uint64(i)] & beds)] = 0
         place = code[guard + COUNTS]
-        counts[place + TESTED] += count
-        counts[place + (DROPPED if ends else SLEPT)] += count - kept
+        tables.counts[place + TESTED] += count
+        tables.counts[place + (DROPPED if ends else SLEPT)] += count - kept
         count = kept
     return count
 
 
 @kernel
 def pass_composites(
-    code: Int64s,
+    tables: Tables,
     at: int,
     skipped: int,
-    rings: NDArray[np.int64],
-    narrow: Int64s,
-    counts: Int64s,
     ids: NDArray[np.int64],
     slots: int,
     count: int,
     spare: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    found: NDArray[np.int64],
-    active: NDArray[np.int64],
-    sources: Int64s,
 ) -> int:
     """Bring those of ``count`` composites to the front of ``ids`` that pass all guards but
     ``skipped``; how many. The others are stored where they did not pass: there is room.
 
     Columns are where ``code`` tells from ``slots`` on (-1: in their order). ``spare`` has as many.
     """
+    code, rings, keys, found = tables.code, tables.rings, tables.keys, tables.found
+    sources = tables.sources
     for each in range(code[at + GUARDS]):
         guard = at + FIRST_GUARD + GUARD * each
         if each == skipped or code[guard + RESTS] or count == 0:
@@ -277,10 +256,10 @@ def pass_composites(
         idle = bytes_at(found[1].ctypes.data, size)
         for i in range(count):
             found[0, np.uint64(i)] = i
-        kept = _sort_out(code, guard, rings, narrow, found[0], keys[:count], idle, 1, active)
+        kept = _sort_out(tables, guard, found[0], keys[:count], idle, 1)
         place, ends = code[guard + COUNTS], code[guard + ENDS]
-        counts[place + TESTED] += count
-        counts[place + (DROPPED if ends else SLEPT)] += count - kept
+        tables.counts[place + TESTED] += count
+        tables.counts[place + (DROPPED if ends else SLEPT)] += count - kept
         if kept == count:
             continue
         waiting = 0
@@ -299,17 +278,16 @@ def pass_composites(
             asleep = bytes_at(code[guard + BEDS], mask + 1)
             for row in range(head, head + waiting):
                 asleep[np.uint64(row & mask)] = code[guard + NUMBER]
-            store(code, code[guard + SHELF], rings, ring, waiting, sources, narrow, found[1])
+            store(tables, code[guard + SHELF], ring, waiting)
         count = kept
     return count
 
 
 @kernel
-def room_behind(
-    code: Int64s, at: int, skipped: int, rings: NDArray[np.int64], progress: Int64s
-) -> int:
+def room_behind(tables: Tables, at: int, skipped: int) -> int:
     """Composites that can be let in, or put where they wait, whatever becomes of them. The ring
     that has the least room is noted."""
+    code, rings, progress = tables.code, tables.rings, tables.progress
     least = rings[code[at + INPUT], FREE]
     progress[LACKING_RING] = code[at + INPUT]
     for each in range(code[at + GUARDS] if code[at + WINDOW] < 0 else 0):
@@ -323,16 +301,9 @@ def room_behind(
 
 
 @kernel
-def _reach(
-    code: Int64s,
-    guard: int,
-    flags: int,
-    mask: int,
-    first: int,
-    stop: int,
-    keys: NDArray[np.int64],
-) -> None:
+def _reach(tables: Tables, guard: int, flags: int, mask: int, first: int, stop: int) -> None:
     """Let the range of a guard reach as far as the new rows of its opposite input."""
+    code, keys = tables.code, tables.keys
     while first < stop:
         until = stop
         if flags:
@@ -345,18 +316,11 @@ def _reach(
 
 @kernel
 def _test_again(
-    code: Int64s,
-    at: int,
-    guard: int,
-    mask: int,
-    count: int,
-    asleep: NDArray[np.uint8],
-    work: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    found: NDArray[np.int64],
+    tables: Tables, at: int, guard: int, mask: int, count: int, asleep: NDArray[np.uint8]
 ) -> int:
     """Bring those of ``count`` rows, in ``found[0]``, to the front that the range of a guard
     reaches; how many. The others sleep on."""
+    code, keys, found, work = tables.code, tables.keys, tables.found, tables.work
     if code[at + WINDOW] >= 0:
         keys_at(code, code[guard + OWN_KEYS], 0, found, -1, count, keys)
     else:
@@ -377,23 +341,10 @@ def _test_again(
 
 
 @kernel
-def _wake(
-    code: Int64s,
-    at: int,
-    each: int,
-    rings: NDArray[np.int64],
-    narrow: Int64s,
-    counts: Int64s,
-    progress: Int64s,
-    work: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    found: NDArray[np.int64],
-    active: NDArray[np.int64],
-    sources: Int64s,
-    met: NDArray[np.uint8],
-    log: Int64s,
-) -> int:
-    """Let in who has waited at a guard for what the opposite input has just got."""
+def _wake(tables: Tables, at: int, each: int) -> int:
+    """Let in the rows that wait at a guard for what the opposite input has just got."""
+    code, rings, progress, log = tables.code, tables.rings, tables.progress, tables.log
+    work, keys, found, sources = tables.work, tables.keys, tables.found, tables.sources
     guard = at + FIRST_GUARD + GUARD * each
     ring, opposite, target = code[guard + WAITING], code[guard + OPPOSITE], code[at + INPUT]
     mask, room = rings[ring, MASK], keys.shape[0]
@@ -406,8 +357,8 @@ def _wake(
     if is_ranged:
         table = int64s(code[guard + FILTER], 3)
         if progress[ROW] == 0 and table[2] == 0:
-            _reach(code, guard, flags, their_mask, first, stop, keys)
-        if table[2] == 0 and not rests:  # Whoever waits has no partner among the news.
+            _reach(tables, guard, flags, their_mask, first, stop)
+        if table[2] == 0 and not rests:  # No row that waits has a partner among the news.
             return DONE
     elif flags and is_for_all:
         first, _ = _run_of(flags, their_mask, first, stop)
@@ -417,12 +368,12 @@ def _wake(
         first, stop = rings[ring, TAIL], rings[ring, OLD]
     progress[ROW] = max(progress[ROW], first)
     while progress[ROW] < stop:
-        most = min(room, room_behind(code, at, each, rings, progress))
-        if most < TOUCH:
-            progress[LACKING] = TOUCH
+        most = min(room, room_behind(tables, at, each))
+        if most < FEWEST_WOKEN:
+            progress[LACKING] = FEWEST_WOKEN
             return RING_LACKS
         most = min(most, log.shape[0] - progress[LOGGED])
-        if most < TOUCH:
+        if most < FEWEST_WOKEN:
             progress[LACKING] = 2 * log.shape[0]
             return LOG_LACKS
         mask = rings[ring, MASK]
@@ -432,7 +383,7 @@ def _wake(
                 asleep, mask, progress[ROW], stop, number, found[0, :most]
             )
             if is_ranged and not rests:
-                woken = _test_again(code, at, guard, mask, woken, asleep, work, keys, found)
+                woken = _test_again(tables, at, guard, mask, woken, asleep)
         else:
             until = stop
             if flags:
@@ -449,82 +400,58 @@ def _wake(
                 news,
                 uint32s(code[index + INDEX_HEADS], mask + 1),
                 int64s(code[index + INDEX_ENTRIES], mask + 1),
-                narrow[code[index + INDEX_NARROW]] != 0,
+                tables.narrow[code[index + INDEX_NARROW]] != 0,
                 shift,
                 mask,
                 rings[ring, RING_LOW],
                 rings[ring, HEAD] - 1,
                 asleep,
                 number,
-                active,
-                met[space:],
+                tables.active,
+                tables.met[space:],
                 found[0, :most],
             )
-            if woken < most:  # Else there may be more who wait for the same keys.
+            if woken < most:  # Else more rows may wait for the same keys.
                 progress[ROW] += count
         if woken == 0:
             continue
         logged = progress[LOGGED]
         log[logged : logged + woken] = found[0, :woken]
         progress[LOGGED] = logged + woken
-        counts[code[guard + COUNTS] + WOKEN] += woken
+        tables.counts[code[guard + COUNTS] + WOKEN] += woken
         if code[at + WINDOW] >= 0:
-            count = _pass(code, at, each, rings, narrow, counts, woken, keys, found, active)
+            count = _pass(tables, at, each, woken)
             sources[0] = found[0].ctypes.data
         else:
             for column in range(code[at + COLUMNS]):
                 ids = int64s(code[code[guard + SHELF_IDS] + column], mask + 1)
                 for i in range(woken):
                     work[0, column, np.uint64(i)] = ids[np.uint64(found[0, np.uint64(i)] & mask)]
-            count = pass_composites(
-                code,
-                at,
-                each,
-                rings,
-                narrow,
-                counts,
-                work[0],
-                -1,
-                woken,
-                work[1],
-                keys,
-                found,
-                active,
-                sources,
-            )
+            count = pass_composites(tables, at, each, work[0], -1, woken, work[1])
             for column in range(code[at + COLUMNS]):
                 sources[column] = work[0, column].ctypes.data
         if count:
-            store(code, code[at + STORE], rings, target, count, sources, narrow, found[1])
-            counts[code[at + LET_IN]] += count
+            store(tables, code[at + STORE], target, count)
+            tables.counts[code[at + LET_IN]] += count
     if is_ranged:
         int64s(code[guard + FILTER], 3)[2] = 0
     return DONE
 
 
 @kernel
-def _test(
-    code: Int64s,
-    at: int,
-    rings: NDArray[np.int64],
-    narrow: Int64s,
-    counts: Int64s,
-    progress: Int64s,
-    keys: NDArray[np.int64],
-    found: NDArray[np.int64],
-    active: NDArray[np.int64],
-    sources: Int64s,
-) -> int:
+def _test(tables: Tables, at: int) -> int:
     """Let in the new rows of a window that have a partner, and put the others to sleep."""
+    code, rings, progress = tables.code, tables.rings, tables.progress
+    found, counts = tables.found, tables.counts
     window, target = code[at + WINDOW], code[at + INPUT]
-    mask, room, flags = rings[window, MASK], keys.shape[0], code[at + OWN_FLAGS]
-    sources[0] = found[0].ctypes.data
+    mask, room, flags = rings[window, MASK], tables.keys.shape[0], code[at + OWN_FLAGS]
+    tables.sources[0] = found[0].ctypes.data
     progress[ROW] = max(progress[ROW], rings[window, OLD])
     while progress[ROW] < rings[window, HEAD]:
         first = progress[ROW]
         count = min(rings[window, HEAD] - first, room)
-        if rings[target, FREE] < min(count, _TESTED):
-            progress[LACKING], progress[LACKING_RING] = min(count, _TESTED), target
+        if rings[target, FREE] < min(count, _FEWEST_TESTED):
+            progress[LACKING], progress[LACKING_RING] = min(count, _FEWEST_TESTED), target
             return RING_LACKS
         count = came = min(count, rings[target, FREE])
         if flags:
@@ -532,9 +459,9 @@ def _test(
         else:
             for i in range(count):
                 found[0, np.uint64(i)] = first + i
-        awake = _pass(code, at, -1, rings, narrow, counts, came, keys, found, active)
+        awake = _pass(tables, at, -1, came)
         if awake:
-            store(code, code[at + STORE], rings, target, awake, sources, narrow, found[1])
+            store(tables, code[at + STORE], target, awake)
         counts[code[at + CAME]] += came
         counts[code[at + LET_IN]] += awake
         progress[ROW] += count
@@ -542,44 +469,16 @@ def _test(
 
 
 @kernel
-def let_in(
-    code: Int64s,
-    at: int,
-    rings: NDArray[np.int64],
-    narrow: Int64s,
-    counts: Int64s,
-    progress: Int64s,
-    work: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    found: NDArray[np.int64],
-    active: NDArray[np.int64],
-    sources: Int64s,
-    met: NDArray[np.uint8],
-    log: Int64s,
-) -> int:
-    """Let into an input who has waited and who is new, as far as guards allow; what is lacking, if
-    it cannot be finished."""
-    while progress[STAGE] < code[at + GUARDS]:
-        lacking = _wake(
-            code,
-            at,
-            progress[STAGE],
-            rings,
-            narrow,
-            counts,
-            progress,
-            work,
-            keys,
-            found,
-            active,
-            sources,
-            met,
-            log,
-        )
+def let_in(tables: Tables, at: int) -> int:
+    """Let rows that have waited and new ones into an input, as far as guards allow; what is
+    lacking, if it cannot be finished."""
+    progress = tables.progress
+    while progress[STAGE] < tables.code[at + GUARDS]:
+        lacking = _wake(tables, at, progress[STAGE])
         if lacking:
             return int(lacking)
         progress[STAGE] += 1
         progress[ROW] = 0
-    if code[at + WINDOW] < 0:
+    if tables.code[at + WINDOW] < 0:
         return DONE
-    return int(_test(code, at, rings, narrow, counts, progress, keys, found, active, sources))
+    return int(_test(tables, at))

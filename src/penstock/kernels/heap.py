@@ -6,7 +6,7 @@ short. Nodes that are older than the push (below ``fresh``) are never written to
 those that it changes. So a push makes new roots and new nodes and leaves the old heaps as they
 were, and taking it back means forgetting both.
 
-Nobody is removed at its death. At instant *t* the nodes on top whose death is before *t* are
+No node is removed at its death. At instant *t* the nodes on top whose death is before *t* are
 popped, until the one on top is alive: it is the least of the living, since all below it is not
 less. With ``prune`` (deaths are final) a node is dropped as soon as it is seen to be *dominated*:
 another one is at least as small and dies no earlier, so it can never again be the answer.
@@ -106,7 +106,7 @@ def merge(
     b: int,
     path: Int64s,
 ) -> tuple[int, int]:
-    """The heap of all in ``a`` and ``b`` (-1: nobody), and the new head."""
+    """The heap of all nodes in ``a`` and ``b`` (-1: none), and the new head."""
     depth = 0
     while a >= 0 and b >= 0:
         if precedes(nodes, arena, descending, b, a):
@@ -244,7 +244,7 @@ def pack(
 ) -> tuple[Int64s, int]:
     """A new pool with only the heaps in ``roots``, which are renumbered, and their number.
 
-    Who has died before ``before`` is left out.
+    Nodes that died before ``before`` are left out.
     """
     packed = np.empty((head + 1, WIDTH), np.int64)
     stack = np.empty(head + 1, np.int64)

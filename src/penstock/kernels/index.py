@@ -21,12 +21,12 @@ twice the size of the ring, so it is enough to clear the heads of expired rows
 bucket whose rows are all gone starts a new filter.
 
 Buckets by multiplicative hashing: the high bits of ``code * factor``, and the bits below choose the
-bit of the filter. The factor is a secret of the process, so that nobody can send keys that all go
-into one bucket; wide keys get their codes by it, too, and the hash of several columns begins with
-it (:func:`seed_of`): whoever knew how that begins could choose the last column so that all hashes
-are equal. What is called ``shift`` here is a word with both: the shift in its lowest six bits, the
-factor above them, which is odd in effect (:mod:`penstock.engine.state.hash_factor` makes it).
-Indexes of one process share it, so that codes go from one to another as they are. Numbers that
+bit of the filter. The factor is a secret of the process, so that no sender can choose keys that all
+go into one bucket; wide keys get their codes by it, too, and the hash of several columns begins
+with it (:func:`seed_of`): a sender that knew how that begins could choose the last column so that
+all hashes are equal. What is called ``shift`` here is a word with both: the shift in its lowest six
+bits, the factor above them, which is odd in effect (:mod:`penstock.engine.state.hash_factor` makes
+it). Indexes of one process share it, so that codes go from one to another as they are. Numbers that
 index an array are unsigned: a signed index costs numba a test for the end from which it counts.
 """
 

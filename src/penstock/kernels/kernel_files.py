@@ -27,7 +27,7 @@ from numba.core.serialize import dumps
 
 try:
     import fcntl
-except ImportError:  # On Windows everybody compiles for himself.
+except ImportError:  # On Windows every process compiles for itself.
     fcntl = None  # type: ignore[assignment]
 
 _LONGEST_WAIT = 120.0

@@ -39,7 +39,7 @@ GONE = np.int64(-(2**63))
 _LOW = (1 << 32) - 1
 ENOUGH = 1 << 20
 """Matches beyond the room for them after which a probe ends, some milliseconds: a frequent key
-may have a thousand million, and the caller has to hear of signals in between."""
+may have a thousand million, and the caller has to look at signals in between."""
 
 
 @inlined
@@ -90,7 +90,7 @@ def locate(
 
 @kernel
 def walk_on(
-    asked: int,
+    sought: int,
     s: int,
     entry: int,
     is_over: bool,
@@ -106,7 +106,7 @@ def walk_on(
     """
     older = s - (entry >> 32)
     prefetch(entries, np.uint64(max(older, tail) & mask))
-    active[0, staying] = asked
+    active[0, staying] = sought
     active[1, staying] = older
     return staying + np.uint64((not is_over) & (older >= tail))
 
@@ -151,11 +151,11 @@ def probe(
         while walking > 0:
             staying = np.uint64(0)
             for k in range(walking):
-                asked = active[0, np.uint64(k)]
+                sought = active[0, np.uint64(k)]
                 s = active[1, np.uint64(k)]
                 slot = np.uint64(s & mask)
                 entry = entries[slot]
-                i = asked >> 32
+                i = sought >> 32
                 b = max(births[np.uint64(i)], row_births[slot])
                 d = min(deaths[np.uint64(i)], row_deaths[slot])
                 at = min(count, last)
@@ -164,9 +164,9 @@ def probe(
                 out[2, at] = b
                 out[3, at] = d
                 count += np.uint64(
-                    (np.int32(entry) == np.int32(asked)) & (np.uint64(s - tail) < seen) & (b <= d)
+                    (np.int32(entry) == np.int32(sought)) & (np.uint64(s - tail) < seen) & (b <= d)
                 )
-                staying = walk_on(asked, s, entry, False, entries, tail, mask, active, staying)
+                staying = walk_on(sought, s, entry, False, entries, tail, mask, active, staying)
             walking = staying
             if count > enough:
                 return int(count)
@@ -204,16 +204,16 @@ def probe_keys(
         while walking > 0:
             staying = np.uint64(0)
             for k in range(walking):
-                asked = active[0, np.uint64(k)]
+                sought = active[0, np.uint64(k)]
                 s = active[1, np.uint64(k)]
                 entry = entries[np.uint64(s & mask)]
                 at = min(count, last)
-                out[0, at] = offset + (asked >> 32)
+                out[0, at] = offset + (sought >> 32)
                 out[1, at] = s
                 count += np.uint64(
-                    (np.int32(entry) == np.int32(asked)) & (np.uint64(s - tail) < seen)
+                    (np.int32(entry) == np.int32(sought)) & (np.uint64(s - tail) < seen)
                 )
-                staying = walk_on(asked, s, entry, False, entries, tail, mask, active, staying)
+                staying = walk_on(sought, s, entry, False, entries, tail, mask, active, staying)
             walking = staying
             if count > enough:
                 return int(count)

@@ -12,7 +12,7 @@ for the leaf rows of one stream; streams have slots in the order in which they c
 without an index (``HEADS`` is 0) tries all pairs.
 
 A step whose target ``LACKS`` rows since a change of plan stops before it probes: the caller
-completes what the candidates are going to ask for. What is completed comes to stand behind the new
+completes what the candidates are going to look for. What is completed comes to stand behind the new
 rows of the target, but counts as old: the rows in between are the gap that a probe must not see.
 
 A step may have a residual predicate. Either it is a program, and candidates are tested here
@@ -40,6 +40,7 @@ from penstock.kernels.probe import (
     live_together_for,
     probe_keys,
 )
+from penstock.kernels.tables import Tables
 
 Int64s = NDArray[np.int64]
 
@@ -83,7 +84,7 @@ its step (then the first number is the step); negative when that has been seen t
 push is so long against windows that many candidates have never lived: then these are left out at
 every step (``LONG_ITEMS`` has a bit for each item of a push, :mod:`~penstock.kernels.push`)."""
 STOPPED, FAILED = -1, -2
-"""Answers of an order: the caller is asked; a predicate has failed. Less than that is a lack of
+"""Answers of an order: the caller has to act; a predicate has failed. Less than that is a lack of
 room."""
 
 
@@ -331,7 +332,7 @@ def _keep_whole(
     made: NDArray[np.int64], first: int, after: int, lows: Int64s, count: int, kept: Int64s
 ) -> int:
     """Fill ``kept`` with the positions where no row in the slots from ``first`` on is hidden; how
-    many these are. Whoever joined a composite with a hidden row would make more that is dead."""
+    many these are. To join a composite with a hidden row would make more that is dead."""
     number = 0
     for i in range(count):
         whole = True
@@ -344,6 +345,7 @@ def _keep_whole(
 
 @kernel
 def run_order(
+    tables: Tables,
     code: Int64s,
     now: Int64s,
     steps: int,
@@ -351,12 +353,6 @@ def run_order(
     slots: int,
     count: int,
     is_dated: bool,
-    work: NDArray[np.int64],
-    keys: Int64s,
-    found: NDArray[np.int64],
-    active: NDArray[np.int64],
-    tally: Int64s,
-    rest: Int64s,
 ) -> int:
     """Run ``count`` combinations through the order; how many come out.
 
@@ -367,11 +363,13 @@ def run_order(
     :data:`STOPPED` or has :data:`FAILED`, or if there is not enough room: then it is
     :data:`FAILED` minus the room that is needed. Where it stands is in ``rest``, zeros at first.
     """
+    work, keys, found = tables.work, tables.keys, tables.found
+    tally, rest = tables.tally, tables.rest
     room = keys.shape[0]
     begin = rest[REST_STEP]
     rest[REST_STEP] = 0
     if begin == 0:
-        tally[:] = 0
+        tally[: 2 * steps] = 0
         if first >= 0:
             rows = work[0, 0]
             for i in range(count):
@@ -417,7 +415,7 @@ def run_order(
                         now[at + NEWEST],
                         now[at + BOUND],
                         0,
-                        active,
+                        tables.active,
                         found,
                     )
                 )

@@ -6,15 +6,15 @@ admitted of a window. So all that has to be handed from join to join is where ri
 other. ``code`` holds them, as numbers and addresses. ``code[0]`` is the number of items, the place
 of each follows. An item is an *input with guards* or a *join*:
 
-- :data:`GUARDED` lets those into an input who have waited for what has just come, and the new rows
-  of a window that have partners (:mod:`~penstock.kernels.guards`);
+- :data:`GUARDED` lets those rows into an input that have waited for what has just come, and the
+  new rows of a window that have partners (:mod:`~penstock.kernels.guards`);
 - :data:`JOINED` runs new rows of each input through the probe order of that input
   (:mod:`~penstock.kernels.probe_order`), and appends what comes out to a state, as far as guards
   let it through, or, of the last join, to the results.
 
-Who wakes need not be looked up twice. What the opposite input has got is compared with all rows of
-the window; a row of it that none of them meets can meet nothing that holds a row of the window
-either. So (``CHOSEN``) only those that were met probe what was made of the window.
+Partners of woken rows need not be looked up twice. What the opposite input has got is compared with
+all rows of the window; a row of it that none of them meets can meet nothing that holds a row of the
+window either. So (``CHOSEN``) only those that were met probe what was made of the window.
 
 There is nothing to take back when room runs out: before an item changes anything it makes sure that
 there is room for it. If not, the call ends and says what is lacking, and the next one goes on from
@@ -84,6 +84,7 @@ from penstock.kernels.ration import (
     draw,
 )
 from penstock.kernels.rings import COMPLETED, FREE, HEAD, MASK, OLD, RING_LOW, TAIL, store
+from penstock.kernels.tables import Tables
 
 Int64s = NDArray[np.int64]
 
@@ -113,14 +114,9 @@ _PAIRS_PER_RESULT = 16
 
 
 @kernel
-def _ready(
-    code: Int64s,
-    order: int,
-    rings: NDArray[np.int64],
-    narrow: Int64s,
-    now: Int64s,
-) -> bool:
+def _ready(tables: Tables, order: int) -> bool:
     """Write down where the rings of an order begin and end; whether all have rows to be seen."""
+    code, rings, narrow, now = tables.code, tables.rings, tables.narrow, tables.now
     steps, width = code[order + STEPS], code[order + WIDTH]
     at = order + PARTS + code[order + COLUMNS]
     for step in range(steps):
@@ -149,9 +145,10 @@ def _ready(
 
 
 @kernel
-def _tried(code: Int64s, order: int, rings: NDArray[np.int64]) -> int:
+def _tried(tables: Tables, order: int) -> int:
     """Rows of the largest target without an index, with each of which a row of the order makes a
     pair; at least 1."""
+    code, rings = tables.code, tables.rings
     at, most = order + PARTS + code[order + COLUMNS], np.int64(1)
     for _ in range(code[order + STEPS]):
         ring = code[at + STEP_RING]
@@ -162,27 +159,10 @@ def _tried(code: Int64s, order: int, rings: NDArray[np.int64]) -> int:
 
 
 @kernel
-def _join(
-    code: Int64s,
-    at: int,
-    rings: NDArray[np.int64],
-    narrow: Int64s,
-    growth: NDArray[np.float64],
-    counts: Int64s,
-    progress: Int64s,
-    work: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    found: NDArray[np.int64],
-    active: NDArray[np.int64],
-    now: Int64s,
-    tally: Int64s,
-    sources: Int64s,
-    met: NDArray[np.uint8],
-    results: NDArray[np.int64],
-    rest: Int64s,
-    shares: NDArray[np.float64],
-    rations: NDArray[np.int64],
-) -> int:
+def _join(tables: Tables, at: int) -> int:
+    code, rings, progress, rest = tables.code, tables.rings, tables.progress, tables.rest
+    growth, counts, tally, sources = tables.growth, tables.counts, tables.tally, tables.sources
+    work, found, results = tables.work, tables.found, tables.results
     state = code[at + STATE]
     rest[IS_LONG] = (rest[LONG_ITEMS] >> min(progress[ITEM], 62)) & 1
     while progress[STAGE] < code[at + INPUTS]:
@@ -194,17 +174,17 @@ def _join(
         table = code[code[order + TABLE] : code[order + TABLE] + code[order + TABLE_SIZE]]
         number = code[order + GROWTH]
         end = min(rings[ring, HEAD], rings[ring, COMPLETED])
-        tried = _tried(code, order, rings)
-        total, ration = end - rings[ring, OLD], rations[number]
-        is_rationed = allowed(shares[number], total) < total
+        tried = _tried(tables, order)
+        total, ration = end - rings[ring, OLD], tables.rations[number]
+        is_rationed = allowed(tables.shares[number], total) < total
         ration[TOTAL] = total
-        while progress[ROW] < end and _ready(code, order, rings, narrow, now):
+        while progress[ROW] < end and _ready(tables, order):
             first = progress[ROW]
             fewest = FEWEST if growth[number] * FEWEST < ENOUGH else 1
             size = max(fewest, min(MOST, int(PARTIAL / growth[number])))
             size = min(size, max(1, PAIRS // tried))
             count = min(end - first, size)
-            if count >= keys.shape[0]:
+            if count >= tables.keys.shape[0]:
                 progress[LACKING] = count + 1
                 return WORK_LACKS
             asking = came = count
@@ -217,7 +197,7 @@ def _join(
             if is_picked and rest[REST_STEP] == 0:
                 asking, came = choose(
                     is_met,
-                    met[SCRATCH + first - rings[ring, OLD] :],
+                    tables.met[SCRATCH + first - rings[ring, OLD] :],
                     flags,
                     mask,
                     first,
@@ -229,7 +209,9 @@ def _join(
                 came = progress[CAME_OF_SLICE]
             if is_rationed and rest[REST_STEP] == 0:
                 may = np.empty(count, np.uint8)
-                draw(shares[number], ration[SEED], total, first - rings[ring, OLD], count, may)
+                draw(
+                    tables.shares[number], ration[SEED], total, first - rings[ring, OLD], count, may
+                )
                 drawn = 0
                 for i in range(asking):
                     row = found[0, np.uint64(i)] if is_picked else first + i
@@ -248,21 +230,16 @@ def _join(
                 ration[ASKING : ASKING + GROUPS] = 0
                 count_groups(work[0], max(columns, 1), asking, ration[ASKING:])
             made = run_order(
+                tables,
                 table,
-                now[:numbers],
+                tables.now[:numbers],
                 steps,
                 -1 if columns or is_picked else first,
                 max(columns, 1),
                 asking,
                 code[order + IS_DATED] != 0,
-                work,
-                keys,
-                found,
-                active,
-                tally[: 2 * steps],
-                rest,
             )
-            if FAILED - made > ENOUGH and count > 1:  # Room for so many is not even asked for.
+            if FAILED - made > ENOUGH and count > 1:  # That is too many to make room for.
                 growth[number] = max(2 * growth[number], (FAILED - made) / count)
                 progress[SPENT] += ENOUGH
                 continue
@@ -277,31 +254,17 @@ def _join(
                 guards, passing = code[at + GUARDS_OF_STATE], made
                 slots = code[at + SLOTS_OF_STATE] + progress[STAGE] * width
                 if guards:
-                    if room_behind(code, guards, -1, rings, progress) < made:
+                    if room_behind(tables, guards, -1) < made:
                         return RING_LACKS
                     passing = pass_composites(
-                        code,
-                        guards,
-                        -1,
-                        rings,
-                        narrow,
-                        counts,
-                        work[side],
-                        slots,
-                        made,
-                        work[1 - side],
-                        keys,
-                        found,
-                        active,
-                        sources,
+                        tables, guards, -1, work[side], slots, made, work[1 - side]
                     )
                     counts[code[guards + CAME]] += made
                     counts[code[guards + LET_IN]] += passing
                 if passing:
                     for column in range(width):
                         sources[column] = work[side, code[slots + column]].ctypes.data
-                    place = code[at + STATE_STORE]
-                    store(code, place, rings, state, passing, sources, narrow, found[1])
+                    store(tables, code[at + STATE_STORE], state, passing)
             else:
                 there = progress[RESULTS]
                 if there + made > results.shape[1]:
@@ -337,77 +300,14 @@ def _join(
 
 
 @kernel
-def run(
-    code: Int64s,
-    rings: NDArray[np.int64],
-    narrow: Int64s,
-    growth: NDArray[np.float64],
-    counts: Int64s,
-    laps: Int64s,
-    progress: Int64s,
-    work: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    found: NDArray[np.int64],
-    active: NDArray[np.int64],
-    now: Int64s,
-    tally: Int64s,
-    sources: Int64s,
-    met: NDArray[np.uint8],
-    results: NDArray[np.int64],
-    rest: Int64s,
-    log: Int64s,
-    shares: NDArray[np.float64],
-    rations: NDArray[np.int64],
-) -> int:
-    """Work off what is left of a push; what is lacking, if it cannot be finished.
-
-    ``met`` has bytes for news, zero at first. ``log`` gets who is woken, ``laps`` the cycles of
-    each item. ``shares`` and ``rations`` have a row for each order
-    (:mod:`~penstock.kernels.ration`). ``work``, ``keys``, ``found``, ``active``, ``now``, ``tally``
-    and ``sources`` are working space.
-    """
+def run(tables: Tables) -> int:
+    """Work off what is left of a push; what is lacking, if it cannot be finished."""
+    code, progress = tables.code, tables.progress
     while progress[ITEM] < code[0]:
         at = code[1 + progress[ITEM]]
         before = cycles()
-        if code[at + KIND] == GUARDED:
-            lacking = let_in(
-                code,
-                at,
-                rings,
-                narrow,
-                counts,
-                progress,
-                work,
-                keys,
-                found,
-                active,
-                sources,
-                met,
-                log,
-            )
-        else:
-            lacking = _join(
-                code,
-                at,
-                rings,
-                narrow,
-                growth,
-                counts,
-                progress,
-                work,
-                keys,
-                found,
-                active,
-                now,
-                tally,
-                sources,
-                met,
-                results,
-                rest,
-                shares,
-                rations,
-            )
-        laps[code[at + LAP]] += cycles() - before
+        lacking = let_in(tables, at) if code[at + KIND] == GUARDED else _join(tables, at)
+        tables.laps[code[at + LAP]] += cycles() - before
         if lacking:
             return int(lacking)
         progress[ITEM] += 1

@@ -13,6 +13,7 @@ from penstock.kernels.index import seed_of
 from penstock.kernels.kernel import kernel
 from penstock.kernels.pairs import mixed
 from penstock.kernels.pointer import int64s
+from penstock.kernels.tables import Tables
 
 Int64s = NDArray[np.int64]
 
@@ -87,23 +88,16 @@ def keys_at(
 
 
 @kernel
-def store(
-    code: Int64s,
-    at: int,
-    rings: NDArray[np.int64],
-    ring: int,
-    count: int,
-    sources: Int64s,
-    narrow: Int64s,
-    space: NDArray[np.int64],
-) -> None:
-    """Append to ``ring``; ``code[at]`` tells how many indexes it has, and their numbers follow."""
+def store(tables: Tables, at: int, ring: int, count: int) -> None:
+    """Append what ``sources`` have to ``ring``; ``code[at]`` tells how many indexes it has, and
+    their numbers follow."""
+    code, rings = tables.code, tables.rings
     indexes = code[at]
     table = code[at + 1 + indexes :]
     head = rings[ring, HEAD]
-    wide = append(table, head, rings[ring, TAIL], count, sources, space)
+    wide = append(table, head, rings[ring, TAIL], count, tables.sources, tables.found[1])
     for index in range(indexes):
         if wide >> index & 1:
-            narrow[code[at + 1 + index]] = 0
+            tables.narrow[code[at + 1 + index]] = 0
     rings[ring, HEAD] = head + count
     rings[ring, FREE] -= count

@@ -43,6 +43,7 @@ from penstock.kernels.pointer import bytes_at, int64s
 from penstock.kernels.push import GUARDED, KIND, run
 from penstock.kernels.ring import first_alive
 from penstock.kernels.rings import HEAD, MASK, OLD, RING_LOW, TAIL
+from penstock.kernels.tables import Tables
 from penstock.kernels.window import COLUMN, COLUMNS, FIRST, append
 
 Int64s = NDArray[np.int64]
@@ -272,7 +273,7 @@ def _take_in(
 
 @kernel
 def _clear(code: Int64s, rings: NDArray[np.int64], met: NDArray[np.uint8]) -> None:
-    """New rows are awake, and nobody has been met."""
+    """New rows are awake, and no news has been met."""
     for item in range(code[0]):
         at = code[1 + item]
         if code[at + KIND] != GUARDED or code[at + WINDOW] < 0:
@@ -313,7 +314,7 @@ def begin(
 
 @kernel
 def _oldest(results: NDArray[np.int64], count: int, births: NDArray[np.int64]) -> None:
-    """Note the oldest row of each stream in the results, if somebody asks: the earliest birth."""
+    """Note the earliest birth in the results, of each stream that ``births`` has."""
     for stream in range(births.shape[0]):
         mask = births[stream, 1]
         column, rows = int64s(births[stream, 0], mask + 1), results[stream]
@@ -366,7 +367,7 @@ def push(
     if is_new:
         begin(arrivals, facts, hashes, before, since, code, rings, narrow, laps)
         _clear(code, rings, met)
-    lacking: int = run(
+    tables = Tables(
         code,
         rings,
         narrow,
@@ -388,6 +389,7 @@ def push(
         shares,
         rations,
     )
+    lacking: int = run(tables)
     count = progress[RESULTS]
     if lacking == DONE and count:
         _oldest(results, count, births)

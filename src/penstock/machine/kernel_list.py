@@ -23,6 +23,8 @@ from typing import Any
 from numba import types
 from numba.core import event
 
+from penstock.kernels.tables import Tables
+
 _FILE = Path(__file__).with_name("kernels.txt")
 _KERNELS = "penstock.kernels."
 _ARRAY = re.compile(r"(readonly )?array\((\w+), (\d)d, ([CA])\)")
@@ -62,6 +64,8 @@ def _type(text: str) -> Any:
     if literal:
         kind, value = literal.groups()
         return types.literal(int(value) if kind == "int" else value == "True")
+    if text.startswith("Tables("):
+        return types.NamedTuple([_type(each.group()) for each in _ARRAY.finditer(text)], Tables)
     array = _ARRAY.fullmatch(text)
     if array:
         readonly, item, dimensions, layout = array.groups()
