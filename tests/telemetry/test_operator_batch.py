@@ -6,8 +6,10 @@ import dataclasses
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import penstock
+from penstock.engine.tree import tree_completion
 from penstock.telemetry.events import Batch, from_json, to_json
 from penstock.telemetry.operator_batch import (
     MOST_PLANS,
@@ -71,7 +73,8 @@ def test_overload_is_told_where_the_engine_tells_it() -> None:
     assert (both.allowance, both.staleness) == (0.5, 9.0)
 
 
-def test_completion_after_a_change_of_plan_goes_up_to_one() -> None:
+def test_completion_after_a_change_of_plan_goes_up_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_completion, "_ROWS_WORTH_COMPLETING", 1 << 30)  # Nothing beside.
     query = penstock.parse(TEXT, schemas={"A": SCHEMA, "C": SCHEMA})
     engine = penstock.Engine(query, plan="((a b) C)", feedback="off")
     rows = pa.table({"id": range(100), "x": range(100), "ts": [0] * 100})
