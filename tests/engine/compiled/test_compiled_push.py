@@ -67,7 +67,7 @@ def test_a_push_goes_on_where_room_ran_out(
 ) -> None:
     """Few values: every ring, the working space and the table of results are too small at first."""
     pushes = [batches(seed, 300, 20, 300) for seed in range(3)]
-    monkeypatch.setattr(compiled_push, "_COPIED", 100)
+    monkeypatch.setattr(compiled_push, "_LARGE_ANSWER", 100)
     WORKSPACE.reserve(200)
     engine = engine_for(feedback)
     found = [answer(engine, push) for push in pushes]

@@ -70,7 +70,7 @@ def histories(draw: st.DrawFn) -> list[Push]:
 
 @given(histories(), st.booleans())
 def test_an_agenda_is_a_list(history: list[Push], tidy: bool) -> None:
-    with patch.object(module, "_SMALLEST", 1 if tidy else 64):
+    with patch.object(module, "_FEWEST_ENTRIES", 1 if tidy else 64):
         agenda, twin = Agenda(3, DEATH), Twin()
         for until, new, fails in history:
             rests = agenda.rests(until)

@@ -394,9 +394,9 @@ def tidying(at_once: bool) -> Iterator[None]:
         yield
         return
     with (
-        patch.object(extremum_module, "_WORTH_PACKING", 0),
-        patch.object(aggregation_module, "_WORTH_SWEEPING", 0),
-        patch.object(agenda_module, "_SMALLEST", 1),
+        patch.object(extremum_module, "_FEWEST_NODES_TO_PACK", 0),
+        patch.object(aggregation_module, "_FEWEST_GROUPS_TO_SWEEP", 0),
+        patch.object(agenda_module, "_FEWEST_ENTRIES", 1),
     ):
         yield
 

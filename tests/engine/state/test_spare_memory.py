@@ -49,7 +49,7 @@ def batch(start: int, rows: int, keys: int) -> dict[str, pa.Table]:
 
 
 def test_a_new_state_grows_in_the_memory_of_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spare_memory, "_SMALL", 1)
+    monkeypatch.setattr(spare_memory, "_FEWEST_BYTES", 1)
     engine = penstock.Engine(QUERY, plan="((A B) C)", feedback="off")
     for start in range(0, 4_500, 100):  # Until the state is as large as it becomes.
         engine.push(batch(start, 100, 150))

@@ -31,6 +31,6 @@ class Arrivals:
         self.are_whole = False
         """Whether it is known that all of it may be in results."""
         self.asks_age = False
-        """Whether somebody asks how old the rows in the results are."""
+        """Whether the age of the rows in the results is needed, for freshness."""
         self.answer: PlainAnswer | None = None
         """What is made of the results, if that is simple."""

@@ -36,7 +36,6 @@ from penstock.engine.state.probing import ACTIVE
 from penstock.engine.state.working_memory import WORKING
 from penstock.kernels import arrow_struct, ration, rings, whole_push
 from penstock.kernels import guards as guarding
-from penstock.kernels.lifespan import BEGINNING
 from penstock.kernels.probe_order import LONG_ITEMS, NOW, REST
 from penstock.overload.missed_results import Stratum
 from penstock.plan.stream_set import StreamSet
@@ -49,12 +48,12 @@ Int64s = NDArray[np.int64]
 Run = tuple[int, int]
 """New rows of a window: the first of them, and how many."""
 
-_NEVER = int(BEGINNING)
-_RESULTS = 1 << 12
-_LOGGED = 1 << 10
-"""Rows that may be woken in a push before there is need for more room to note them."""
-_COPIED = 1 << 14
-"""Fewer results than that are copied, and the table is used again."""
+_FEWEST_RESULTS = 1 << 12
+"""Results for which there is room as soon as there are any: 128 KiB for two streams."""
+_FEWEST_WOKEN = 1 << 10
+"""Woken rows of a push for which there is room from the start: 8 KiB."""
+_LARGE_ANSWER = 1 << 14
+"""Results from which on their table is given away; fewer are copied, and it is used again."""
 
 
 _NO_ANSWER = (np.empty(0, np.int64), *np.empty((2, 0, 0), np.int64))
@@ -108,11 +107,11 @@ class CompiledPush:
         self._results = np.empty((self._width, 0), np.int64)
         self._expected = 0
         """Results for which there is to be room, if there is none."""
-        self._unasked = np.zeros((0, 3), np.int64)
+        self._no_births = np.zeros((0, 3), np.int64)
         self._met = np.zeros(guarding.SCRATCH, np.uint8)
         self._wakers = [(guard.place + guarding.WOKEN, guard.waiting) for guard in guards]
-        """Where it is counted who wakes at each guard, and where they waited."""
-        self._log = np.empty(_LOGGED if guards else 0, np.int64)
+        """The place of the count of woken rows of each guard, and where they waited."""
+        self._log = np.empty(_FEWEST_WOKEN if guards else 0, np.int64)
         """Rows that were woken in the push at hand, guard by guard."""
         self._filters = [
             (guard.filter, tree.ring_number(guard.opposite.input.rows))
@@ -327,7 +326,7 @@ class CompiledPush:
             columns,
             order,
             out,
-            self._births if arrivals.asks_age else self._unasked,
+            self._births if arrivals.asks_age else self._no_births,
             self._shares,
             self._rations,
         )
@@ -372,7 +371,7 @@ class CompiledPush:
         if lacking == guarding.WORK_LACKS:
             WORKSPACE.make_room(count)
         elif lacking == guarding.RESULTS_LACK:
-            results = np.empty((self._width, max(_RESULTS, 2 * count)), np.int64)
+            results = np.empty((self._width, max(_FEWEST_RESULTS, 2 * count)), np.int64)
             results[:, : self._results.shape[1]] = self._results
             self._results = results
         elif lacking == guarding.LOG_LACKS:
@@ -418,7 +417,7 @@ class CompiledPush:
             self._has_more = not self._tree.has_indexes
 
     def _log_woken(self) -> None:
-        """Who was woken sleeps on if the push fails."""
+        """Note the woken rows of each guard: they sleep on if the push fails."""
         start = 0
         for place, waiting in self._wakers:
             woken = self._new.item(place)
@@ -457,7 +456,7 @@ class CompiledPush:
         if not self._progress.item(guarding.ANSWERED):
             return 0
         count: int = self._progress.item(guarding.RESULTS)
-        if count >= _COPIED:
+        if count >= _LARGE_ANSWER:
             self._give_results_away(count)
         return count
 
@@ -476,7 +475,7 @@ class CompiledPush:
         found = self._results[:, : self._progress.item(guarding.RESULTS)]
         if found.shape[1] == 0:
             return None
-        if found.shape[1] >= _COPIED:
+        if found.shape[1] >= _LARGE_ANSWER:
             self._give_results_away(found.shape[1])
         elif lasting:
             found = found.copy()
@@ -484,7 +483,7 @@ class CompiledPush:
         return Composites(ids, found[-2], found[-1], table=found)
 
     def _give_results_away(self, count: int) -> None:
-        """The table with ``count`` results is somebody else's now. The next push begins with room
+        """Give the table with ``count`` results to the caller. The next push begins with room
         for as many, since without it what it has found by then would be looked for once more."""
         self._results = np.empty((self._width, 0), np.int64)
         self._expected = count + (count >> 3)

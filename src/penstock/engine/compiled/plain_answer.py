@@ -22,9 +22,10 @@ from penstock.query.join_graph import JoinGraph
 
 Int64s = NDArray[np.int64]
 
-_FEW = 8
-_MANY = 1 << 15
-"""Working space for more results than that is given back at once."""
+_SPARE_RESULTS = 8
+"""Results more than expected for which there is room, at least."""
+_LARGE_ANSWER = 1 << 15
+"""Results beyond which working space is given back at once."""
 
 
 class PlainAnswer:
@@ -81,7 +82,7 @@ class PlainAnswer:
             self._written, self._streams = written, streams
         if self._order.shape[1] < self._likely:
             self._order = np.empty((2, 2 * self._likely), np.int64)
-        if self._out.shape[1] != self._likely:  # Else nobody has had it.
+        if self._out.shape[1] != self._likely:  # Else no push has used it.
             self._out = np.empty((len(self._types), self._likely), np.int64)
         return self._code, self._order, self._out
 
@@ -90,13 +91,13 @@ class PlainAnswer:
         out, self._out = self._out, self._none
         if 2 * count < out.shape[1]:
             out = out[:, :count].copy()
-        if self._order.shape[1] > _MANY:
+        if self._order.shape[1] > _LARGE_ANSWER:
             self._order = np.empty((2, 0), np.int64)
         arrays = [
             pa.Array.from_buffers(type_, count, [None, pa.py_buffer(column)])
             for type_, column in zip(self._types, out, strict=True)
         ]
-        self._likely = count + (count >> 3) + _FEW
+        self._likely = count + (count >> 3) + _SPARE_RESULTS
         return pa.Table.from_arrays(arrays, schema=self._schema)
 
     def _write_down(self, streams: list[str]) -> None:

@@ -49,8 +49,8 @@ class CompiledOrder:
         self._leaves = [leaves[stream] for stream in self.slots]
 
     def test(self, rest: Int64s, work: NDArray[np.int64]) -> None:
-        """The order has come to a target that lacks rows: complete what candidates will ask for. Or
-        to a residual predicate: keep those candidates for which it holds.
+        """The order has come to a target that lacks rows: complete what candidates will look for.
+        Or to a residual predicate: keep those candidates for which it holds.
 
         If it is tested inside, that has failed for one of them, which is an error.
         """

@@ -24,9 +24,9 @@ from penstock.values.wiring import Wiring
 
 Int64s = NDArray[np.int64]
 
-_SLICE = 1 << 15
+_MOST_ROWS = 1 << 15
 """New rows that go through a probe order at a time, at most."""
-_PARTIAL = 1 << 17
+_MOST_PARTIAL_RESULTS = 1 << 17
 """Partial results that a slice should make, at most: what a probe order holds in between."""
 
 
@@ -148,7 +148,7 @@ class JoinOperator:
         made = []
         start = 0
         while start < len(delta):
-            size = max(64, min(_SLICE, int(_PARTIAL / self.growth[position])))
+            size = max(64, min(_MOST_ROWS, int(_MOST_PARTIAL_RESULTS / self.growth[position])))
             whole = start == 0 and len(delta) <= size
             part = self._probe(
                 position, delta if whole else delta.slice(start, start + size), old_heads, upto

@@ -36,13 +36,15 @@ Among = Callable[[Int64s], Bools]
 Input = LeafWindow | CompositeState
 Algorithm = Literal["hash", "nested-loops"]
 
-_BLOCK = 8192
-_MATCHES = 1 << 18
+_ROWS_OF_A_BLOCK = 8192
+"""Rows that a batch is compared with at a time, pair by pair: their keys stay in the cache."""
+_MATCHES_OF_A_BLOCK = 1 << 18
+"""Matches for which there is room meanwhile, at least: 8 MiB."""
 _CANDIDATES = 1 << 16
 """Pairs that a probe finds at once, about: their columns are tested while in the cache."""
-_FIRST = 1024
+_FIRST_PROBES = 1024
 """Composites that probe at once before it is known how many partners they find."""
-_GUESS = 4
+_FIRST_PARTNERS = 4
 """Partners for which there is room then: if there are more, the probe is made twice."""
 
 
@@ -65,7 +67,7 @@ class JoinStep:
         self._counts = counts
         self.place = self._probes = place
         self._matches = place + 1
-        self._ratio = float(_CANDIDATES // _FIRST)
+        self._ratio = float(_CANDIDATES // _FIRST_PROBES)
         """Candidates per probe, lately: how much room the next probe needs."""
         self._has_learned = False
         self._leaves = leaves
@@ -109,11 +111,6 @@ class JoinStep:
         """Composites that left it."""
         return self._counts[self._matches]
 
-    def tally(self, probes: int, matches: int) -> None:
-        """Count what others have done in the name of this step."""
-        self._counts[self._probes] += probes
-        self._counts[self._matches] += matches
-
     @property
     def _checks(self) -> tuple[Condition, ...]:
         """What the probe has not compared: codes of wide keys may agree by chance."""
@@ -136,7 +133,7 @@ class JoinStep:
         return found
 
     def _complete(self, ids: Mapping[str, Int64s], bound: int) -> Gap | None:
-        """Complete what the target lacks of what ``ids`` are going to ask for.
+        """Complete what the target lacks of what ``ids`` are going to look for.
 
         What was completed stands behind the rows that the probe may see: the gap in between.
         """
@@ -147,7 +144,7 @@ class JoinStep:
         return missing.gap(bound)
 
     def complete(self, ids: Mapping[str, Int64s]) -> None:
-        """Complete what the target lacks of what ``ids`` are going to ask for."""
+        """Complete what the target lacks of what ``ids`` are going to look for."""
         missing = self.target.missing
         if missing is None:
             return
@@ -267,7 +264,7 @@ class JoinStep:
             rows,
             index,
             bound if gap is None else rows.head,
-            count * (self._ratio if self._has_learned else _GUESS),
+            count * (self._ratio if self._has_learned else _FIRST_PARTNERS),
             0 if run is None else run[1],
             splits=True,
         )
@@ -323,13 +320,13 @@ class JoinStep:
         operators = np.array([c.operator for c in self.loop], np.int64)
         lefts = self._values([c.left for c in self.loop], left.ids, len(left))
         found, made, width = [], 0, len(left.ids) + len(self.target.streams) + 2
-        for start in range(0, len(visible), _BLOCK):
-            rows = visible[start : start + _BLOCK]
+        for start in range(0, len(visible), _ROWS_OF_A_BLOCK):
+            rows = visible[start : start + _ROWS_OF_A_BLOCK]
             rights = self._values(
                 [c.right for c in self.loop], self.target.resolve(rows), len(rows)
             )
             births, deaths = self.target.lifespans(rows)
-            out = np.empty((4, max(_MATCHES, len(rows))), np.int64)
+            out = np.empty((4, max(_MATCHES_OF_A_BLOCK, len(rows))), np.int64)
             first = 0
             while first < len(left):
                 count, first = probe.nested_loop(

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from penstock.plan.stream_set import StreamSet
 
-_MANY = 1 << 10
+_LAPS_TO_FOLD = 1 << 10
+"""Laps from which on they are added up, not kept one by one."""
 
 
 class Stopwatch:
@@ -23,7 +24,7 @@ class Stopwatch:
         self._seconds: dict[StreamSet, float] = {}
         self._folded = 0
         self._laps: list[tuple[Sequence[StreamSet], Sequence[float], float]] = []
-        """Of the push at hand, and of those before it that nobody has asked for yet: operators,
+        """Laps of the push at hand, and of those before it that are not added up yet: operators,
         and what each took, in units of so many seconds."""
         self._committed = 0
         """Laps that are of pushes that are done."""
@@ -52,13 +53,13 @@ class Stopwatch:
         self._before = now
 
     def add(self, operators: Sequence[StreamSet], laps: Sequence[float], unit: float) -> None:
-        """Laps that somebody else has measured, in units of so many seconds."""
+        """Add laps that were measured elsewhere, in units of so many seconds."""
         self._laps.append((operators, laps, unit))
 
     def commit(self) -> None:
         """The push is done: its laps count."""
         self._committed = len(self._laps)
-        if self._committed >= _MANY:
+        if self._committed >= _LAPS_TO_FOLD:
             self._fold()
 
     def forget(self) -> None:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 _ASKEW = 40
 """Columns that are a power of two apart compete for the same places of a cache."""
-_FEWEST = (1 << 12) + _ASKEW
-_MOST = 1 << 19
-"""Room for more combinations than that is given back at once."""
+_FEWEST_COMBINATIONS = (1 << 12) + _ASKEW
+"""Combinations for which there always is room."""
+_MOST_KEPT_COMBINATIONS = 1 << 19
+"""Combinations beyond which room is given back as soon as a push is done."""
 
 
 class Workspace(threading.local):
@@ -19,7 +20,7 @@ class Workspace(threading.local):
 
     def __init__(self) -> None:
         self.room = 0
-        self.reserve(_FEWEST)
+        self.reserve(_FEWEST_COMBINATIONS)
 
     def reserve(self, room: int) -> None:
         """Make room for ``room`` combinations."""
@@ -32,9 +33,9 @@ class Workspace(threading.local):
         self.reserve((1 << (needed - 1).bit_length()) + _ASKEW)
 
     def give_back(self) -> None:
-        """Whoever needed a lot of room is done."""
-        if self.room > _MOST:
-            self.reserve(_FEWEST)
+        """The push is done: give much room back."""
+        if self.room > _MOST_KEPT_COMBINATIONS:
+            self.reserve(_FEWEST_COMBINATIONS)
 
     def of(self, width: int) -> NDArray[np.int64]:
         """Two tables of ``width`` numbers for each combination."""

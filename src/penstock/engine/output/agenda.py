@@ -1,4 +1,4 @@
-"""What is to happen to results: who enters the relation when, and who leaves it when.
+"""What is to happen to results: which enter the relation when, and which leave it when.
 
 Results are the columns of an int64 matrix whose rows mean one thing each: birth, death, group, and
 what the aggregates need. An agenda holds such columns until an instant has come.
@@ -26,9 +26,9 @@ from penstock.kernels.lifespan import FOREVER
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_SMALLEST = 64
-"""Entries that there is always room for."""
-_SPARE = 1 << 12
+_FEWEST_ENTRIES = 64
+"""Entries for which there always is room."""
+_SPARE_ENTRIES = 1 << 12
 """Entries for which working space is kept though few are taken."""
 
 
@@ -65,12 +65,12 @@ class Agenda:
         self._make_room(len(self) + new.shape[1])
         count, is_done = self._take(until, new)
         while not is_done:
-            out = np.empty((len(self._out), count + (count >> 1) + _SMALLEST), np.int64)
+            out = np.empty((len(self._out), count + (count >> 1) + _FEWEST_ENTRIES), np.int64)
             taken = self._heads[kernels.TAKEN]
             out[:, :taken] = self._out[:, :taken]
             self._out = out
             count, is_done = self._take(until, new)
-        if self._out.shape[1] > 8 * count + _SPARE:
+        if self._out.shape[1] > 8 * count + _SPARE_ENTRIES:
             self._out = self._out[:, :count].copy()
         self._new, self._until = new, until
         return self._out, count
@@ -122,9 +122,9 @@ class Agenda:
 
     def _make_room(self, count: int) -> None:
         """Have room for ``count`` entries, and not for many more."""
-        if count <= self._room <= max(_SMALLEST, 8 * count):
+        if count <= self._room <= max(_FEWEST_ENTRIES, 8 * count):
             return
-        room = max(_SMALLEST, 2 * count)
+        room = max(_FEWEST_ENTRIES, 2 * count)
         entries, width = self.entries(), len(self._out)
         out, pool = np.empty((width, 0), np.int64), kernels.pool_for(room, width)
         self._pool, self._room, self._out = pool, room, out
@@ -138,13 +138,13 @@ class ArrivalAgenda:
         """Rows ``ids`` of an entry are leaf rows by stream, ``death`` is when it dies."""
         self._ids = dict(ids)
         self._death = death
-        self._entries = np.empty((width, _SMALLEST), np.int64)
+        self._entries = np.empty((width, _FEWEST_ENTRIES), np.int64)
         self._count = 0
-        self._gone = np.zeros(_SMALLEST, np.bool_)
+        self._gone = np.zeros(_FEWEST_ENTRIES, np.bool_)
         self._gone_count = 0
         self._shortened: Int64s | None = None
         self._gone_next: tuple[Bools, int] | None = None
-        """Who will be gone after the push, and how many."""
+        """Entries that will be gone after the push, and how many."""
         self._more = 0
         """Entries that were written behind the others, to be there after the push."""
 
@@ -227,17 +227,17 @@ class ArrivalAgenda:
     @property
     def is_worth_packing(self) -> bool:
         """Whether half of the entries are gone."""
-        return 2 * self._gone_count > max(self._count, _SMALLEST)
+        return 2 * self._gone_count > max(self._count, _FEWEST_ENTRIES)
 
     def pack(self, follow: Callable[[Int64s], Callable[[], None]]) -> None:
-        """Make room. ``follow`` is told the new numbers, -1 for who is gone, and gives what is to
-        be called when all memory that it takes is there."""
+        """Make room. ``follow`` gets the new numbers, -1 for entries that are gone, and gives what
+        is to be called when all memory that it takes is there."""
         kept = np.flatnonzero(~self._gone[: self._count])
         numbers = np.full(self._count, -1, np.int64)
         numbers[kept] = np.arange(len(kept))
         capacity = self._entries.shape[1]
         if 4 * len(kept) < capacity:
-            capacity = max(_SMALLEST, 1 << (2 * len(kept)).bit_length())
+            capacity = max(_FEWEST_ENTRIES, 1 << (2 * len(kept)).bit_length())
         entries = np.empty((len(self._entries), capacity), np.int64)
         entries[:, : len(kept)] = picked(self._entries, kept)
         gone = np.zeros(capacity, np.bool_)

@@ -57,7 +57,8 @@ Refresh = Callable[[dict[str, Int64s], Int64s], None]
 
 NEVER_SETTLED = -(2**63)
 _MASK_BITS = 63
-_WORTH_SWEEPING = 1024
+_FEWEST_GROUPS_TO_SWEEP = 1024
+"""Groups below which empty ones are not looked for."""
 
 _take = pc.get_function("array_take").call
 _UNCHECKED = pc.TakeOptions(boundscheck=False)
@@ -250,7 +251,7 @@ class Aggregation:
         self._settled = staged.settled
 
     def tidy(self) -> None:
-        """Pack what is sparse and forget groups that nobody has. Each part is done as a whole or,
+        """Pack what is sparse and forget groups without results. Each part is done as a whole or,
         for lack of memory, not at all; answers do not depend on it."""
         if isinstance(self._born, ArrivalAgenda) and self._born.is_worth_packing:
             self._born.pack(self._renumbered)
@@ -496,7 +497,7 @@ class Aggregation:
     def _sweep(self) -> None:
         """Forget groups of which no result is held, if they may be the majority."""
         count = len(self._groups)
-        if count <= 2 * self._alive_groups + _WORTH_SWEEPING:
+        if count <= 2 * self._alive_groups + _FEWEST_GROUPS_TO_SWEEP:
             return
         self._make_room()
         wanted = self._alive[:count] > 0

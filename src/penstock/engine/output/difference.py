@@ -7,7 +7,7 @@ with *s* as a point inside ``[r.birth + 1, r.death]``.
 
 When is the answer to the first question known? The paper's tuples come in order. Here an *s* may
 arrive after the *r* that it removes, so under a declared lateness *r* waits until the watermark
-has passed its birth: nobody who was alive then can still arrive. A *s* is kept until the watermark
+has passed its birth: no *s* that was alive then can still arrive. A *s* is kept until the watermark
 has passed its death; an *r* that is undecided was born at or after the watermark, so no *s* that
 matters is gone. NULL equals nothing: an *s* with a NULL is not stored, an *r* with one stays.
 

@@ -37,7 +37,9 @@ _SINGLE[heap.RANK] = 1
 _GONE = np.int64(-(2**63))
 _FEWEST_NODES = 256
 _FEWEST_BYTES = 1024
-_WORTH_PACKING = 4096
+"""Nodes, and bytes of their values, for which there always is room."""
+_FEWEST_NODES_TO_PACK = 4096
+"""Nodes below which those of the dead are not looked for."""
 
 
 class Extremum:
@@ -180,7 +182,7 @@ class Extremum:
 
     def pack(self, settled: int, unborn: Agenda) -> None:
         """Drop garbage, if it may be the majority. Nodes of ``unborn`` entries stand alone."""
-        if self._head <= 2 * self._packed + _WORTH_PACKING:
+        if self._head <= 2 * self._packed + _FEWEST_NODES_TO_PACK:
             return
         roots = self._roots.copy()
         nodes, count = heap.pack(

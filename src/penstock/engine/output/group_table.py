@@ -4,7 +4,7 @@ Numbers and values are those of :mod:`penstock.values.key_rows`. Keys of ordered
 their values. Byte strings have numbers for keys, so their bytes are kept beside them, in the order
 of the groups.
 
-Adding a group is not undone when a push fails: a group of which nobody is alive has no row. Such
+Adding a group is not undone when a push fails: a group without living results has no row. Such
 groups are swept when they may be the majority (:meth:`GroupTable.keep_only`, which renumbers).
 With no GROUP BY there is one group, 0.
 """
@@ -24,8 +24,9 @@ from penstock.values.key_types import BytesKey, key_type_of
 
 Int64s = NDArray[np.int64]
 
-_FEWEST = 16
+_FEWEST_GROUPS = 16
 _FEWEST_BYTES = 256
+"""Groups, and bytes of their values, for which there always is room."""
 
 
 class GroupTable:
@@ -102,7 +103,7 @@ class _ByteStrings:
         self._key = key
         self._count = 0
         self._arena = np.empty(_FEWEST_BYTES, np.uint8)
-        self._ends = np.zeros(_FEWEST, np.int64)
+        self._ends = np.zeros(_FEWEST_GROUPS, np.int64)
 
     @property
     def nbytes(self) -> int:

@@ -103,7 +103,7 @@ class Output(ABC):
             self._kept.rollback()
 
     def tidy(self, watermark: int) -> None:
-        """Let go of what nobody needs. If there is no memory for that, nothing has changed."""
+        """Let go of what is not needed. If there is no memory for that, nothing has changed."""
         return
 
     def renumber(self, alias: str, mapping: Int64s, first: int) -> None:

@@ -14,7 +14,7 @@ from penstock.query.expression import Column
 from penstock.query.join_graph import EquiPredicate, JoinGraph
 
 _ADVICE = "push fewer rows at once, make windows shorter, add a predicate, or raise {limit}"
-_LONGEST = 60
+_LONGEST_VALUE = 60
 """Characters of a value that are shown."""
 
 
@@ -72,5 +72,5 @@ def _most_frequent(batch: Any, column: str) -> tuple[int, int, str] | None:
         value = str(counts[0][place])
     except (pa.ArrowException, AttributeError, KeyError, IndexError, TypeError):
         return None
-    shown = value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…"
+    shown = value if len(value) <= _LONGEST_VALUE else f"{value[: _LONGEST_VALUE - 1]}…"
     return int(counts[1][place].as_py()), len(batch), shown

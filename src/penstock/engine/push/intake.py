@@ -72,7 +72,7 @@ class Source:
 
 
 class Reader(Protocol):
-    """Who takes rows of a source in."""
+    """A window or state that takes rows of a source in."""
 
     stream: Stream
     needed: tuple[str, ...]
@@ -111,7 +111,7 @@ class Intake:
     ) -> Batches:
         """Check, decode, set aside and order.
 
-        ``clock`` decides who is late, ``place`` is the next free place of the arrival line,
+        ``clock`` decides which rows are late, ``place`` is the next free place of the arrival line,
         and ``statics_open`` tells whether static relations may still be loaded.
         """
         if not isinstance(batches, Mapping):
@@ -213,7 +213,7 @@ class Intake:
         rows: Int64s,
         watermark: int | None = None,
     ) -> None:
-        """Keep the ``rows`` of ``batch`` that are dropped, if somebody wants them."""
+        """Keep the ``rows`` of ``batch`` that are dropped, if they are to be kept."""
         if self._keep_dropped:
             whole = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
             found = whole.take(pa.array(rows))

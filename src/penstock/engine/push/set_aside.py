@@ -65,7 +65,7 @@ class SetAside:
     def looked_at_again(
         self, batches: Mapping[str, Any], sources: Mapping[str, int], clock: Clock
     ) -> Batches | None:
-        """Rows of ``sources`` that a compiled push has only counted; None if nobody asks."""
+        """Rows of ``sources`` that a compiled push has only counted; None if they are not kept."""
         warns = not (self._lateness.is_declared or self._has_warned_of_disorder)
         if not sources or not (self.keeps or warns):
             return None

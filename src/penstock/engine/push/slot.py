@@ -45,7 +45,7 @@ class Reader:
         ]
         """The columns that are kept as Arrow has them."""
         self.kept = np.empty(0, np.int64)
-        """Which rows of the slot were taken in, if anybody asks."""
+        """Rows of the slot that were taken in, where columns outside of rings need them."""
 
     @property
     def key_count(self) -> int:

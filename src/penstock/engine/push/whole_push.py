@@ -314,7 +314,7 @@ class WholePush:
         facts[COUNT], facts[NULLS] = len(arrival), nulls
 
     def _note_found(self) -> None:
-        """What the look has found: the times, who was set aside, where there are NULLs."""
+        """Note what the look has found: times, rows that were set aside, NULLs."""
         is_arranged, rows, width = self._by_rows, 0, 0
         self.are_whole = True
         for slot, count, _ in self._coming:
@@ -554,7 +554,7 @@ class WholePush:
             reader.leaf.payload.drop_before(reader.leaf.rows.tail)
 
     def forget(self) -> None:
-        """The push is over, or made step by step: its batches are nobody's business here."""
+        """The push is over, or made step by step: its batches are let go of."""
         facts = self._tables.facts
         for slot, _, _ in self._coming:
             facts[slot.place, COUNT] = 0

@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-_SMALL = 250e-6
-"""Seconds below which the clock is a cost."""
-_UNMEASURED = 7
-"""Small pushes after one that was measured."""
+_BRIEF_SECONDS = 250e-6
+"""Seconds of a push below which reading the clock costs a share of it."""
+_UNMEASURED_PUSHES = 7
+"""Brief pushes after one that was measured that are not."""
 
 
 class PushClock:
@@ -42,10 +42,10 @@ class PushClock:
         """CPU seconds of the push that ends."""
         if not self._left:
             self._each = self._cpu() - self._began_cpu
-            self._left = _UNMEASURED if self._each < _SMALL else 0
+            self._left = _UNMEASURED_PUSHES if self._each < _BRIEF_SECONDS else 0
             return self._each
         took = self._wall() - self._began
-        if took < _SMALL:
+        if took < _BRIEF_SECONDS:
             self._left -= 1
             return self._each
         self._left = 0

@@ -317,7 +317,7 @@ class RunningJoin:
         self.expiry.note(rows)
 
     def tidy_output(self, watermark: int) -> None:
-        """Let the top of the query let go of what nobody needs, if there is memory for that."""
+        """Let the top of the query let go of what is not needed, if there is memory for that."""
         with contextlib.suppress(*NO_ROOM):
             if self.overload is not None:
                 watermark = self.overload.keep_all_from(watermark)

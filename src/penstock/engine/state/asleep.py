@@ -31,7 +31,7 @@ class Asleep:
 
     def take_number(self) -> int:
         """A number for one more guard. From now on, :meth:`wake_run` or
-        :meth:`wake_rows` is told of all new rows."""
+        :meth:`wake_rows` gets all new rows."""
         if not self._taken:
             self.bytes[:] = 0
         number = next(each for each in range(1, 256) if each not in self._taken)

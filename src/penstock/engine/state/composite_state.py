@@ -87,7 +87,7 @@ class CompositeState(IndexedRows):
         self.rows.reserve(count)
 
     def table(self) -> list[int]:
-        """Where columns and indexes lie: for whoever appends in a compiled call."""
+        """Where columns and indexes lie: for appending in a compiled call."""
         return self._compiled.table()
 
     def make_room_to_complete(self) -> None:
@@ -139,8 +139,8 @@ class CompositeState(IndexedRows):
         """The same for those of which no part is hidden in its leaf, and their positions among
         ``rows``; None if these are all.
 
-        A composite of many streams dies long before it is cleared away. Whoever joined it would
-        make more that is dead, and so on with every join above.
+        A composite of many streams dies long before it is cleared away. To join it would make more
+        that is dead, and so on with every join above.
         """
         count = len(rows)
         whole, hidden = np.ones(count, np.bool_), 0

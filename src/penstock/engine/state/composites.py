@@ -8,7 +8,7 @@ lived, when rows met that share no instant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,29 +25,6 @@ SavedRows = Mapping[str, Int64s]
 """The rows of each window that are saved, ascending."""
 
 NOTHING = np.empty(0, np.int64)
-
-
-class _Run(Mapping[str, Int64s]):
-    """The ids of consecutive rows of a stream, which nobody may ever ask for."""
-
-    __slots__ = ("_count", "_first", "_rows", "_stream")
-
-    def __init__(self, stream: str, first: int, count: int) -> None:
-        self._stream, self._first, self._count = stream, first, count
-        self._rows: Int64s | None = None
-
-    def __getitem__(self, stream: str) -> Int64s:
-        if stream != self._stream:
-            raise KeyError(stream)
-        if self._rows is None:
-            self._rows = np.arange(self._first, self._first + self._count, dtype=np.int64)
-        return self._rows
-
-    def __iter__(self) -> Iterator[str]:
-        yield self._stream
-
-    def __len__(self) -> int:
-        return 1
 
 
 @dataclass(slots=True)
@@ -67,11 +44,6 @@ class Composites:
     def undated(cls, ids: Mapping[str, Int64s]) -> Composites:
         """Composites whose lifespans have not been looked up."""
         return cls(ids, NOTHING, NOTHING, False)
-
-    @classmethod
-    def run(cls, stream: str, first: int, births: Int64s, deaths: Int64s) -> Composites:
-        """Consecutive rows of one stream, from ``first`` on."""
-        return cls(_Run(stream, first, len(births)), births, deaths, True, first)
 
     def __len__(self) -> int:
         if self.dated:

@@ -2,14 +2,14 @@
 
 Chains lead from the newest row to older ones, so a probe that may only see the rows before a bound
 walks over all that came behind it first. Where probes are owed that can be a thousand times what
-they see. But what a row is linked to never changes, whoever comes later: an index of long ago is
+they see. But what a row is linked to never changes, whatever comes later: an index of long ago is
 the entries of today with the heads of then, and these are found by one run over the rows before the
 bound. Owed probes are made from the youngest on (:mod:`penstock.engine.rationing.debt`), so bounds
 go down, and heads serve until a probe walks over as much as it sees, or over a sixteenth of all
 that is held: so the rows are run over a few times in all, not once per probe.
 
 A result that is made late meets partners of its own time. Rows that were born after it had died
-are behind a bound as well (:func:`bound_at`), though nobody has written that one down.
+are behind a bound as well (:func:`bound_at`), though that one is not written down.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class HashIndex:
     """Rows before this one have been entered (or left out on purpose). Less than the head of the
     ring while the index of an old window is being filled."""
     touched: int = 0
-    """Heads before this one lie in memory that has been asked for."""
+    """Heads before this one lie in memory that has been touched."""
     earlier: HashIndex | None = None
     """The index as it was at some earlier time, while probes of then are made
     (:mod:`penstock.engine.state.earlier_heads`)."""

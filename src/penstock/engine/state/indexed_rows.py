@@ -1,4 +1,4 @@
-"""Rows with indexes that several may use, made when the first asks and dropped with the last.
+"""Rows with indexes that several may use, made for the first user and dropped with the last.
 
 The common ground of leaf windows and states of composites, which differ in where the keys of a row
 come from. An index over many rows can be filled a piece at a time, beside whatever else goes on

@@ -38,7 +38,7 @@ from penstock.values.wiring import KeyColumn, Wiring
 
 Int64s = NDArray[np.int64]
 Lull = tuple[int, int]
-"""Two instants: nobody needs what was born after the first and died before the second."""
+"""Two instants: rows that were born after the first and died before the second are not needed."""
 Bools = NDArray[np.bool_]
 
 
@@ -101,7 +101,7 @@ class LeafWindow(IndexedRows):
 
     @property
     def asleep(self) -> Asleep:
-        """Which rows are asleep. Nobody can be until somebody has asked."""
+        """The rows that are asleep; none is before this is first used."""
         if self._asleep is None:
             self._asleep = Asleep(self.rows)
         return self._asleep
@@ -243,7 +243,7 @@ class LeafWindow(IndexedRows):
                 rows.insert(index, start, _key_of(keys, new.keys), new.chosen)
         self.lifespan.stored(start, stop, new.partitions)
         if self._asleep is not None and self.by_rows:
-            self._asleep.wake_run(start, count)  # Also those of which nobody else is told.
+            self._asleep.wake_run(start, count)  # Also those that are in no delta.
         if self.by_rows:
             ids = ids if chosen is None else chosen
             deaths = rows.take(DEATH, ids)
@@ -358,7 +358,7 @@ class LeafWindow(IndexedRows):
             if rows.is_worth_packing(alive):
                 renumbered = self._pack(alive, first, stop)
         self.payload.drop_before(rows.tail)
-        with suppress(MemoryError):  # Others have to hear of new numbers, whatever happens here.
+        with suppress(MemoryError):  # The new numbers matter to others, whatever happens here.
             rows.fit()
         return renumbered
 

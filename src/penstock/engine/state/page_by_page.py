@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from penstock.engine.state.address import address_of
 
-_LARGE = 1 << 22
+_HUGE_PAGE_BYTES = 1 << 22
 """Bytes from which on numpy asks for huge pages. Smaller arrays are better off with its memory,
 which has often been used before: then there is nothing to give."""
 
 
-def zeros(count: int, dtype: Any, large: int = _LARGE) -> NDArray[Any]:
+def zeros(count: int, dtype: Any, large: int = _HUGE_PAGE_BYTES) -> NDArray[Any]:
     """``count`` zeros; page by page if they are ``large`` bytes or more."""
     size = count * np.dtype(dtype).itemsize
     if size < large or not hasattr(mmap, "MAP_PRIVATE"):
@@ -39,7 +39,7 @@ def give_page_by_page(block: NDArray[np.uint8], small: bool = True) -> None:
     ones, where the system can. Small ones it may put together then, in its own time."""
     advice = getattr(mmap, "MADV_NOHUGEPAGE" if small else "MADV_HUGEPAGE", None)
     advise = _advise()
-    if advice is None or advise is None or block.nbytes < _LARGE:
+    if advice is None or advise is None or block.nbytes < _HUGE_PAGE_BYTES:
         return
     address = address_of(block)
     start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE

@@ -15,8 +15,8 @@ from penstock.kernels import closing
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_MANY = 1 << 16
-"""Bytes that are not asked for before they are needed."""
+_BYTES_GIVEN_LATE = 1 << 16
+"""Bytes from which on memory is taken when it is touched, not before."""
 
 
 class RowBits:
@@ -32,7 +32,7 @@ class RowBits:
         """The bits of ``size`` rows, none set."""
         bits = cls(first, np.empty(0, np.bool_))
         bits._size = size
-        bits._bytes = zeros(-(-size // 8), np.uint8, _MANY)
+        bits._bytes = zeros(-(-size // 8), np.uint8, _BYTES_GIVEN_LATE)
         return bits
 
     @property

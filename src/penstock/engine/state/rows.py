@@ -114,7 +114,7 @@ class Rows:
         """Bytes of columns and indexes in memory."""
         total = sum(c.nbytes for c in self.columns) + sum(i.nbytes for i in self.indexes)
         block = self.block
-        if block is not None:  # A part of it may be nobody's any more, and is held all the same.
+        if block is not None:  # A part of it may be in no use any more, and is held all the same.
             arrays = [*self.columns, *(a for i in self.indexes for a in (i.heads, i.entries))]
             total += block.nbytes - sum(each.nbytes for each in arrays if each.base is block)
         return total - self.bytes_away
@@ -375,7 +375,7 @@ class Rows:
             self.let_follow()
 
     def let_follow(self) -> None:
-        """Let those follow who could not, for lack of memory, when rows got new numbers."""
+        """Call the followers again that lacked memory when rows got new numbers."""
         while self._behind:
             self._behind[0]()
             del self._behind[0]

@@ -20,17 +20,17 @@ from penstock.engine.state.page_by_page import give_page_by_page, zeros
 
 Block = NDArray[np.uint8]
 
-_SMALL = 1 << 20
-"""Bytes that are not worth keeping."""
-_MUCH_TOO_LARGE = 4
-"""Times what is needed."""
+_FEWEST_BYTES = 1 << 20
+"""Bytes of a block that is worth keeping, at least."""
+_LARGEST_RATIO = 4
+"""Times what is needed that a block may have, at most."""
 
 
 class SpareMemory:
-    """Blocks that nobody uses."""
+    """Blocks that are not in use."""
 
     def __init__(self, blocks: Iterable[Block] = ()) -> None:
-        kept = [each for each in blocks if each.nbytes >= _SMALL]
+        kept = [each for each in blocks if each.nbytes >= _FEWEST_BYTES]
         self.blocks = sorted(kept, key=lambda each: each.nbytes)
 
     @property
@@ -52,7 +52,7 @@ class SpareMemory:
 
     def _find(self, size: int) -> int | None:
         for number, each in enumerate(self.blocks):
-            if size <= each.nbytes <= _MUCH_TOO_LARGE * size:
+            if size <= each.nbytes <= _LARGEST_RATIO * size:
                 return number
         return None
 

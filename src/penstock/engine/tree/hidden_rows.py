@@ -4,8 +4,8 @@ A row that has died stays in its ring until the watermark has passed its death, 
 many of them is a long walk for nothing. So probes see a ring from its first row on that may find a
 partner (:attr:`~penstock.engine.state.rows.Rows.low`). Answers do not depend on it, as a probe
 tests lifespans anyway. It shortens chains but costs a walk, so it is done only once for many rows,
-and where time has passed since rows expired. Whoever may be probed by older rows, those that are
-late, owed or let in from waiting, says so, and sees them again.
+and where time has passed since rows expired. Where older rows may probe, those that are late, owed
+or let in from waiting, all rows are seen again (:meth:`HiddenRows.all_seen`).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class HiddenRows:
         """Let probes see all rows, also those that died before what came last.
 
         Afterwards the same rows are hidden as before: what is held for owed probes must not make
-        the chains longer that everybody else walks.
+        the chains longer that all other probes walk.
         """
         rings = [leaf.rows for leaf in self._tree.leaves.values()]
         rings += [state.rows for state in self._tree.own_kept]

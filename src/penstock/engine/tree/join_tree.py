@@ -147,14 +147,14 @@ class JoinTree(OperatorTree):
             compiled.inherit(old._compiled)
 
     def complete_states(self) -> dict[StreamSet, CompositeState]:
-        """The states that lack nothing. (What is missing below does not matter: whoever needed it
-        was given it.)"""
+        """The states that lack nothing. (What is missing below does not matter: it
+        was completed where it was needed.)"""
         known = self.known_states().items()
         return {streams: state for streams, state in known if state.missing is None}
 
     def known_states(self) -> dict[StreamSet, CompositeState]:
         """The states of which it is known what they lack: what was there before a change of plan,
-        if anything, and nothing because somebody sleeps below."""
+        if anything, and nothing because rows sleep below."""
         if self.elders is not None:
             return self.elders.oldest.complete_states()
 
@@ -190,7 +190,7 @@ class JoinTree(OperatorTree):
         )
 
     def dispose(self) -> None:
-        """Another tree takes over; whoever knows this one may still ask it for the leaves."""
+        """Another tree takes over; this one still has the leaves."""
         if self.elders is not None:
             self.elders.dispose()
         self.guarding.dispose()
@@ -209,7 +209,7 @@ class JoinTree(OperatorTree):
 
     @property
     def kept(self) -> list[CompositeState]:
-        """Everything that holds leaf rows: states, those who wait, those who were admitted."""
+        """Everything that holds leaf rows: states, rows that wait, rows that were let in."""
         return self.own_kept if self.elders is None else [*self.elders.kept, *self.own_kept]
 
     @property

@@ -60,8 +60,9 @@ class TreeGuards:
         ``above`` are the inputs of joins above for which they may wait, each with its join and the
         input of that in which they are. In an mjoin an input may wait for another input of the same
         join as well: what is found of it along a probe order need not be looked up further when a
-        stream to come has no partner. Static relations wait for nobody: who finds no partner in
-        them can be dropped for good. Guards that are always on agree on one order from the start.
+        stream to come has no partner. Static relations wait for nothing: rows without a partner
+        in them can be dropped for good. Guards that are always on agree on one order from the
+        start.
         """
         order = in_order(inputs, self._tree.wiring)
         both_ways = feedback.adaptive or feedback.guards is not None
@@ -125,7 +126,7 @@ class TreeGuards:
                 edge.turn_on(guard, self.feedback.detection)
 
     def switch(self, choose: Callable[[], bool], detection: Detection) -> None:
-        """Turn guards on or off as ``choose`` has it, where all who wait agree; all inputs are
+        """Turn guards on or off as ``choose`` has it, where all inputs that wait agree; all are
         complete, and no probe is owed."""
         edges = self._tree.edges
         for edge in edges:
