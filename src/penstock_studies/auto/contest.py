@@ -42,6 +42,8 @@ class Contest:
     results: int
     changes: tuple[str, ...]
     looks: int
+    looks_cpu: float
+    """CPU seconds of these."""
 
     @property
     def best(self) -> str:
@@ -88,6 +90,7 @@ def contest(
         runs[0].results,
         runs[0].changes,
         runs[0].looks,
+        runs[0].looks_cpu,
     )
 
 
@@ -112,6 +115,7 @@ class _Round:
     results: int
     changes: tuple[str, ...]
     looks: int
+    looks_cpu: float
 
 
 def _round(workload: Workload, clock: Callable[[], float]) -> _Round:
@@ -136,4 +140,5 @@ def _round(workload: Workload, clock: Callable[[], float]) -> _Round:
         raise AssertionError(f"{workload.name}: answers of {sorted(ended)} rows")
     auto = engines[0]
     changes = tuple(f"{each.at:.2f}s {each.before} → {each.plan}" for each in auto.history)
-    return _Round(names, spent, results[0], changes, auto.metrics()["control"]["looks"])
+    control = auto.metrics()["control"]
+    return _Round(names, spent, results[0], changes, control["looks"], control["looks_cpu"])

@@ -75,9 +75,11 @@ def _table(found: list[Contest]) -> str:
             round(each.whole, 2),
             round(each.second_half, 2),
             each.looks,
+            round(100 * each.looks_cpu / each.cpu[AUTO], 1),
             len(each.changes),
         ]
         for each in found
     ]
-    headings = ["workload", "", "best s", "auto s", "whole run", "second half", "looks", "changes"]
+    headings = ["workload", "", "best s", "auto s", "whole run", "second half"]
+    headings += ["looks", "their % of CPU", "changes"]
     return text_table(headings, rows)

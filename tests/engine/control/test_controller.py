@@ -221,6 +221,26 @@ def test_looks_keep_to_their_budget() -> None:
     assert 1 <= engine.metrics()["control"]["looks"] <= 3
 
 
+def test_streams_that_change_all_the_time_cost_no_more_looks_than_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each look takes five milliseconds, each push one."""
+    engine = penstock.Engine(QUERY, feedback="off")
+    for batch in batches((0.5, 0.5), seconds=6):
+        engine.push(batch)
+    control = engine._changes.control
+    before, looks = control.looks_cpu, control.looks
+    clock = itertools.count(step=0.005)
+    monkeypatch.setattr(control, "clock", lambda: next(clock))
+    monkeypatch.setattr(control, "_price", 0.005)
+    monkeypatch.setattr(control._watch, "glance", lambda *_: (1.0, True, 0.0))
+    for _ in range(20_000):
+        control.after_push(engine._changes, 1, 0.001)
+    spent = control.looks_cpu - before
+    assert spent == pytest.approx(0.005 * (control.looks - looks))
+    assert 0.1 < spent <= controller.SHARE * 20.0 + controller.SAVED * 0.005
+
+
 def test_a_plan_that_has_become_dear_is_looked_at_without_a_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

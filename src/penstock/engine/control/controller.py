@@ -187,6 +187,8 @@ class Controller:
         self.latest: PlanEvent | None = None
         """The controller's latest decision."""
         self.looks = 0
+        self.looks_cpu = 0.0
+        """CPU seconds of all looks since the start."""
         self.migrations = 0
         self.has_limits = self.limits.cpu is not None or self.limits.memory is not None
         """Whether anything is measured and compared after each push."""
@@ -341,6 +343,7 @@ class Controller:
             "adapt": self.adapt,
             "pinned": self.pinned,
             "looks": self.looks,
+            "looks_cpu": self.looks_cpu,
             "migrations": self.migrations,
             "limits": self.limits.to_json(),
             "exceeded": list(self.exceeded),
@@ -457,6 +460,7 @@ class Controller:
         if decision is None:
             return
         took = max(LEAST_PRICE, self.clock() - began)
+        self.looks_cpu += took
         self._price = took if self._price == 0 else (self._price + took) / 2
         self._carry_out(engine, decision)
 
