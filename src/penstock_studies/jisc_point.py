@@ -1,11 +1,14 @@
-"""Figures 7 to 12 of JISC as points: one number of joins, window or frequency at a time."""
+"""Figures 7 to 12 of JISC and what goes beyond them as points: one number of joins, window,
+domain or frequency at a time."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from penstock_studies.jisc.figures import figure_9, frequency, latency, migration_stage
+from penstock_studies.jisc.propositions import propositions_for
 from penstock_studies.jisc.setting import Setting, best_case, worst_case
+from penstock_studies.jisc.strategies import strategies
 from penstock_studies.lab.experiment import Parameters, Row
 
 CASES = {"best": best_case, "worst": worst_case}
@@ -44,6 +47,21 @@ def measure_frequency(parameters: Parameters, seed: int) -> list[Row]:
     case, rounds = CASES[given["case"]], given["rounds"]
     row = frequency(setting, case, given["every"], given["windows"], seed, rounds)
     return [{"every": given["every"], "case": given["case"], **_seconds(row)}]
+
+
+def measure_strategies(parameters: Parameters, seed: int) -> list[Row]:
+    """A change of plan by every strategy: CPU seconds and megabytes."""
+    given: Any = parameters
+    setting = Setting(given["joins"], given["window"], given["batch"], domain=given["domain"])
+    row = strategies(setting, CASES[given["case"]], seed, given["rounds"])
+    names = ("case", "domain", "joins", "window", "batch")
+    return [{name: given[name] for name in names} | row]
+
+
+def measure_propositions(parameters: Parameters, seed: int) -> list[Row]:
+    """Propositions 1 to 3: complete states after an exchange, by analysis and simulation."""
+    given: Any = parameters
+    return [propositions_for(given["joins"], given["draws"], seed)]
 
 
 def _seconds(row: dict[str, Any]) -> dict[str, float]:

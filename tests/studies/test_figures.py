@@ -20,7 +20,9 @@ from penstock_studies.jisc_point import (
     measure_frequency,
     measure_latency,
     measure_normal,
+    measure_propositions,
     measure_stage,
+    measure_strategies,
 )
 from penstock_studies.jit.figure_point import measure_lost, measure_setting
 from penstock_studies.jit.setting import Setting
@@ -410,6 +412,35 @@ def test_a_tiny_run_of_jisc(tmp_path: Path) -> None:
         for row in measure_latency({"join": join, "window": window}, 1)
     ]
     assert "windows of 500: JISC" in shown(BY_NAME["jisc-10"], latencies, tmp_path)
+
+
+def test_a_tiny_run_of_every_strategy(tmp_path: Path) -> None:
+    rows = [
+        row
+        for case in ("best", "worst")
+        for row in measure_strategies(
+            {"joins": 3, "window": 60, "batch": 20, "domain": 1.5, "case": case, "rounds": 1}, 1
+        )
+    ]
+    rows = [{**row, "joins": 20, "batch": 100} for row in rows]
+    assert "as moving state" in shown(BY_NAME["jisc-strategies"], rows, tmp_path)
+    counts = [row for n in (5, 20) for row in measure_propositions({"joins": n, "draws": 400}, 1)]
+    assert "standard errors" in shown(BY_NAME["jisc-propositions"], counts, tmp_path)
+
+
+def test_verdicts_on_all_strategies() -> None:
+    judged = BY_NAME["jisc-strategies"].judge
+
+    def row(case: str, **seconds: float) -> Row:
+        return {"case": case, "joins": 20, **{f"{k} s": v for k, v in seconds.items()}}
+
+    worst = row("worst", **{"jisc": 1.2, "moving-state": 1.0})
+    best = row("best", **{"jisc": 1.0, "purge-checks": 1.6})
+    assert judged([worst, best]).standing == "holds"
+    assert judged([{**worst, "jisc s": 1.4}, best]).standing == "holds in part"
+    assert judged([{**worst, "jisc s": 1.4}, {**best, "purge-checks s": 1.4}]).standing == (
+        "does not hold"
+    )
 
 
 def test_verdicts_on_jisc() -> None:

@@ -27,6 +27,7 @@ from penstock_studies.jisc.setting import (
     left_deep,
     worst_case,
 )
+from penstock_studies.jisc.strategies import HOW, one_round, purge_check
 
 SMALL = Setting(joins=3, window=60, batch=20)
 
@@ -47,6 +48,40 @@ def test_a_migration_stage_has_ratios_of_what_was_spent(case: figures.Case) -> N
     assert row["unchanged s"] > 0
     assert row["cacq / jisc"] == row["cacq s"] / row["jisc s"] > 0
     assert row["parallel-track / jisc"] == row["parallel-track s"] / row["jisc s"] > 0
+
+
+def test_every_strategy_makes_the_change_that_is_timed() -> None:
+    setting = Setting(joins=3, window=60, batch=20, domain=1.5)
+    memory: dict[str, int] = {}
+    spent = one_round(setting, worst_case, 1, 0, memory)
+    assert spent.keys() == HOW.keys() == memory.keys()
+    assert {len(each) for each in spent.values()} == {4}
+
+
+def test_a_plan_that_does_not_run_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(penstock.Engine, "migrate", lambda *_: None)
+    with pytest.raises(penstock.PenstockError, match="and not"):
+        one_round(SMALL, worst_case, 1, 0, {})
+
+
+def test_the_purge_checks_of_the_paper_end_with_the_old_plan() -> None:
+    engine = SMALL.engine(left_deep(SMALL.streams))
+    for batches in SMALL.batches(1.5, seed=1):
+        engine.push(batches)
+    assert not purge_check(engine)
+    engine.migrate(left_deep(worst_case(SMALL.streams)), "parallel-track")
+    assert purge_check(engine)
+    for batches in SMALL.batches(2.0, seed=2, start=1.5):
+        engine.push(batches)
+    assert not purge_check(engine)
+
+
+def test_values_are_as_many_as_a_setting_says() -> None:
+    for domain in (0.5, 1.0, 10.0):
+        setting = Setting(1, 1_000, 1_000, domain=domain)
+        (batches,) = setting.batches(1.0, seed=1)
+        largest = max(table["k"].to_numpy().max() for table in batches.values())
+        assert 0.9 * domain * 1_000 < largest < domain * 1_000
 
 
 def test_frequent_transitions_and_latency_run() -> None:

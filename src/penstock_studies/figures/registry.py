@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from penstock.errors import OptionError
-from penstock_studies.figures import cluster, jaqpot, jisc, jit, jtree, scale, together
+from penstock_studies.figures import cluster, jaqpot, jisc, jisc_beyond, jit, jtree, scale, together
 from penstock_studies.lab.experiment import Experiment
 
 EXPERIMENTS: Sequence[Experiment] = (
     *jit.EXPERIMENTS,
     *jtree.EXPERIMENTS,
     *jisc.EXPERIMENTS,
+    *jisc_beyond.EXPERIMENTS,
     *jaqpot.EXPERIMENTS,
     *together.EXPERIMENTS,
     *scale.EXPERIMENTS,

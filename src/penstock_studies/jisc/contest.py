@@ -27,17 +27,21 @@ Spent = dict[str, NDArray[np.float64]]
 Between = Callable[[str, penstock.Engine, int], None]
 """What happens to an engine before a push: its name, itself, and the number of the push."""
 
+Watch = Callable[[str, penstock.Engine], None]
+
 
 def contest(
     engines: Mapping[str, penstock.Engine],
     pushes: Iterable[Batches],
     between: Between | None = None,
     seed: int = 0,
+    watch: Watch | None = None,
 ) -> Spent:
     """CPU seconds that each engine takes for each of ``pushes``, and for what ``between`` does to
     it before.
 
-    ``seed`` is that of the order in which they take turns.
+    ``seed`` is that of the order in which they take turns. ``watch`` looks at each engine after a
+    push, which does not count.
     """
     gc.collect()
     gc.freeze()
@@ -52,6 +56,8 @@ def contest(
                 between(name, engine, number)
             results.add(engine.push(batches).num_rows)
             seconds[name].append(time.process_time() - started)
+            if watch is not None:
+                watch(name, engine)
         if len(results) != 1:
             raise penstock.PenstockError(f"push {number}: engines disagree, {sorted(results)}")
     return {name: np.array(spent) for name, spent in seconds.items()}

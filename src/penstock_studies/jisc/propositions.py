@@ -67,27 +67,29 @@ def propositions(
     quick: bool, seed: int, progress: Callable[[str], None] = lambda _: None
 ) -> list[Row]:
     """Analysis beside simulation for plans of more and more joins."""
-    random = np.random.default_rng(seed)
     rows = []
     for n in (5, 20) if quick else (5, 10, 20, 50, 100, 200):
         progress(f"{n} joins")
-        found = simulated_complete(n, 400 if quick else 4_000, random)
-        mean, variance = expected_complete(n), variance_complete(n)
-        rows.append(
-            {
-                "joins": n,
-                "expected": mean,
-                "simulated": float(found.mean()),
-                "error": float(np.sqrt(variance / len(found))),
-                "variance": variance,
-                "simulated variance": float(found.var(ddof=1)),
-                "n - n / (2 ln n)": n - n / (2 * log(n)),
-                "n² / (6 ln n)": n**2 / (6 * log(n)),
-                "expected share": mean / n,
-                "within 10 % of n": float((found >= 0.9 * n).mean()),
-            }
-        )
+        rows.append(propositions_for(n, 400 if quick else 4_000, seed))
     return rows
+
+
+def propositions_for(n: int, draws: int, seed: int) -> Row:
+    """The same for plans of ``n`` joins."""
+    found = simulated_complete(n, draws, np.random.default_rng(seed))
+    mean, variance = expected_complete(n), variance_complete(n)
+    return {
+        "joins": n,
+        "expected": mean,
+        "simulated": float(found.mean()),
+        "error": float(np.sqrt(variance / len(found))),
+        "variance": variance,
+        "simulated variance": float(found.var(ddof=1)),
+        "n - n / (2 ln n)": n - n / (2 * log(n)),
+        "n² / (6 ln n)": n**2 / (6 * log(n)),
+        "expected share": mean / n,
+        "within 10 % of n": float((found >= 0.9 * n).mean()),
+    }
 
 
 def verdict_propositions(rows: Sequence[Row]) -> Finding:

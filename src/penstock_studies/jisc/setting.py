@@ -1,7 +1,8 @@
 """The setting of section 6: left-deep plans over streams that all share one join attribute.
 
-Values are uniform and spread evenly over the streams; there are as many values as a window has
-tuples, so a tuple has one partner per stream on average. (The paper does not say how many.) Windows
+Values are uniform and spread evenly over the streams; unless a setting says otherwise there are as
+many values as a window has tuples, so a tuple has one partner per stream on average. (The paper
+does not say how many.) Windows
 are by event time, a tick per tuple of each stream, which is as many tuples for every stream.
 """
 
@@ -28,6 +29,8 @@ class Setting:
     window: int
     batch: int
     join: str = "hash"
+    domain: float = 1.0
+    """Values for each tuple of a window."""
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -51,14 +54,13 @@ class Setting:
     def batches(self, windows: float, seed: int, start: float = 0.0) -> Iterator[Batches]:
         """Pushes for ``windows`` windows, after ``start`` windows."""
         random = np.random.default_rng(seed)
+        values = max(1, round(self.domain * self.window))
         clock, stop = round(start * self.window), round((start + windows) * self.window)
         while clock < stop:
             count = min(self.batch, stop - clock)
             times = np.arange(clock, clock + count)
             yield {
-                stream: pa.table(
-                    [times, times, random.integers(0, self.window, count)], schema=SCHEMA
-                )
+                stream: pa.table([times, times, random.integers(0, values, count)], schema=SCHEMA)
                 for stream in self.streams
             }
             clock += count
