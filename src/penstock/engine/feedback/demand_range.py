@@ -108,10 +108,10 @@ def best_of(operator: int, values: Int64s, known: int | None = None) -> int:
     """The best partner on the right of ``operator`` among ``values``, and what is ``known``. If
     there is none at all, one that hardly any value meets."""
     is_upward = operator in UPWARD
-    best = (_BOUNDS.min if is_upward else _BOUNDS.max) if known is None else known
+    best = int((_BOUNDS.min if is_upward else _BOUNDS.max) if known is None else known)
     if len(values) == 0:
-        return int(best)
-    return int(max(best, values.max()) if is_upward else min(best, values.min()))
+        return best
+    return max(best, int(values.max())) if is_upward else min(best, int(values.min()))
 
 
 def holds(operator: int, left: Int64s, right: int) -> NDArray[np.bool_]:

@@ -34,6 +34,7 @@ import tempfile
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -228,10 +229,10 @@ def _map(descriptor: int, size: int, forget: Callable[[int], None]) -> Block:
     if address is None or address == _FAILED:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    memory = (ctypes.c_uint8 * size).from_address(address)
+    memory: Any = (ctypes.c_uint8 * size).from_address(address)
     finalizer = weakref.finalize(memory, _unmap, address, size, forget)
     finalizer.atexit = False  # Arrays may be in use until the process has ended.
-    block: Block = np.frombuffer(memory, np.uint8)  # type: ignore[call-overload]
+    block: Block = np.frombuffer(memory, np.uint8)
     return block
 
 
