@@ -19,6 +19,7 @@ from penstock.planning.mjoin_ordering import mjoin_ordering
 from penstock.planning.problem import Problem
 from penstock.planning.smoothing import smoothed
 from penstock.planning.statistics import Statistics
+from penstock.planning.verdict import Choice
 from penstock.planning.written_cost import written_cost
 from penstock_studies.random_graph import chain_query
 
@@ -273,3 +274,19 @@ def test_of_equally_good_plans_the_one_that_is_cheap_to_get_to_is_taken() -> Non
     least = cycle.price(read("((A B) C)"))
     assert decision.rival_cpu < 1.2 * least.cpu
     assert decision.cost < 0.5 * migration_cost(cycle, read("((A C) B)"), read("((A B) C)"))
+
+
+@pytest.mark.parametrize(
+    ("partners", "begins"), [((1.0, 0.5), "(A B C)"), (C_IS_SELECTIVE, "((A C) B)")]
+)
+def test_a_first_batch_must_be_clear_about_storing_joins(
+    partners: tuple[float, float], begins: str
+) -> None:
+    """One batch may be that of a burst, and an mjoin costs least to leave."""
+    seen = problem(*partners)
+    least = adaptation.best_plan(seen, Limits())
+    assert isinstance(least, Choice)
+    assert seen.outline(least.candidate) == "((A C) B)"
+    decision = adaptation.first_look(seen, read("(A B C)"), Limits())
+    assert seen.outline_of(read(decision.runs)) == begins
+    assert decision.rival_cpu <= least.candidate.cost.cpu / (1 - adaptation.DOUBTED)

@@ -80,6 +80,8 @@ ROOM = 0.9
 """The share of the limits that a plan must be within to be taken for its gain."""
 CLEARLY = math.log(1.1)
 """By how much nearer to the limits another plan must be, when all are over them."""
+DOUBTED = 0.15
+"""The gain over one mjoin, as a share of its cost, that a first batch is not believed."""
 MOST_TRUST = 1.0
 LEAST_TRUST = 1 / 64
 RIVALS = 4
@@ -282,10 +284,21 @@ def look(
 
 
 def first_look(problem: Problem, plan: Plan, limits: Limits) -> Decision:
-    """Begin with ``plan`` or another, while there are no windows yet and a change costs nothing."""
+    """Begin with ``plan`` or another, while there are no windows yet and a change costs nothing.
+
+    One batch may be that of a burst. An mjoin costs least to leave, and next to nothing to change,
+    so a plan that stores joins has to be clearly better than the best mjoin.
+    """
     here = written_cost(problem, plan)
     verdict = best_plan(problem, limits)
     candidate = verdict.candidate if isinstance(verdict, Choice) else verdict.nearest
+    mjoin = mjoin_ordering(problem)
+    if (
+        isinstance(verdict, Choice)
+        and is_qualified(mjoin.cost, limits)
+        and candidate.cost.cpu > (1 - DOUBTED) * mjoin.cost.cpu
+    ):
+        candidate = mjoin
     rival, there = problem.plan_of(candidate), candidate.cost
     better = there.cpu < here.cpu or not is_qualified(here, limits)
     return Decision(
