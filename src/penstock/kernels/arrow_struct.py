@@ -14,8 +14,9 @@ if no value is NULL), and the offset of the validity in bits (:data:`IN_BYTES`: 
 each value instead).
 
 Rows without an event time and rows that are late are left out and counted, and rows that are out of
-order are put in order, equal times as they come. Mostly there is nothing of that kind, and the rows
-are taken as they lie (``CHOSEN`` is negative).
+order are put in order, equal times as they come. Of what is on time, a part may be left at the door
+(:mod:`penstock.kernels.door`). Mostly there is nothing of that kind, and the rows are taken as they
+lie (``CHOSEN`` is negative).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.kernels import door
 from penstock.kernels.kernel import inlined, kernel
 from penstock.kernels.pointer import bytes_at, call, int64s
 from penstock.kernels.ring import DIGIT, sort_by_digits, survey
@@ -44,7 +46,9 @@ are, in ``PLACES`` (negative: all as they lie); rows that are late or have no ti
 column that has a NULL."""
 BIRTHS = 14
 """The address of the places of rows on the arrival line, 0 where event times are what counts."""
-FACTS = 15
+LEFT = 15
+"""Found: rows on time that were left at the door."""
+FACTS = 16
 MOST_COLUMNS = 63
 """Columns of a source for which there are bits."""
 IN_BYTES = -1
@@ -135,21 +139,32 @@ def _put_in_order(times: Int64s, places: NDArray[np.int64], count: int) -> None:
 
 
 @kernel
-def _choose(fact: Int64s, times: Int64s, valid: int, offset: int) -> int:
+def _choose(
+    fact: Int64s, times: Int64s, valid: int, offset: int, doors: Int64s, found: Int64s
+) -> int:
     """Find out which rows are taken in, and in which order."""
     count, ticks, farthest = fact[COUNT], fact[TICKS], fact[FARTHEST]
     earliest = fact[EARLIEST]
     fact[CHOSEN] = -1
-    fact[LATE] = fact[WITHOUT_TIME] = 0
+    fact[LATE] = fact[WITHOUT_TIME] = fact[LEFT] = 0
+    is_open = doors[door.KIND] == door.ALL
     if valid == 0:
         lowest, highest, rising = survey(times)
         if lowest < -farthest or highest > farthest:
             return TOO_FAR
         if rising and lowest * ticks >= earliest:
             fact[FIRST], fact[LAST] = lowest * ticks, highest * ticks
+            if is_open:
+                return READY
+            in_order = int64s(fact[PLACES], count)
+            for i in range(count):
+                in_order[np.uint64(i)] = i
+            number = door.keep(doors, found, in_order, count, count - 1)
+            fact[FIRST] = times[in_order[0]] * ticks
+            fact[CHOSEN], fact[LEFT] = number, count - number
             return READY
     places = int64s(fact[PLACES], 2 * count).reshape((2, count))
-    chosen = np.uint64(0)
+    chosen, newest = np.uint64(0), np.int64(-1)
     for i in range(count):
         if valid != 0 and not is_valid(valid, offset, i):
             fact[WITHOUT_TIME] += 1
@@ -161,7 +176,13 @@ def _choose(fact: Int64s, times: Int64s, valid: int, offset: int) -> int:
         fact[LATE] += is_late
         places[0, chosen] = i
         chosen += np.uint64(not is_late)
+        if not is_late and (newest < 0 or instant > times[newest]):
+            newest = np.int64(i)
     number = np.int64(chosen)
+    if not is_open:
+        on_time = number
+        number = np.int64(door.keep(doors, found, places[0], on_time, newest))
+        fact[LEFT] = on_time - number
     fact[CHOSEN] = number
     if number:
         _put_in_order(times, places, number)
@@ -258,6 +279,7 @@ def look_at_all(
     found: NDArray[np.int64],
     valid: NDArray[np.int64],
     offsets: NDArray[np.int64],
+    doors: NDArray[np.int64],
 ) -> int:
     """Look at a batch of each source that has one. In any case the ``arrays`` are released."""
     answer = READY
@@ -281,6 +303,13 @@ def look_at_all(
             else:
                 time = fact[TIME]
                 times = int64s(found[source, time], count)
-                answer = _choose(fact, times, valid[source, time], offsets[source, time])
+                answer = _choose(
+                    fact,
+                    times,
+                    valid[source, time],
+                    offsets[source, time],
+                    doors[source],
+                    found[source],
+                )
         call(arrays[source, RELEASE], arrays[source].ctypes.data)
     return answer

@@ -21,6 +21,8 @@ from penstock.overload.path_model import PathModel
 from penstock.overload.workload import check_number
 
 _SLIGHT = 1e-9
+_STEPS, _PARTS = 1000, 256
+"""Steps of the budget, and parts of the rows of a stream, of the coarse one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,33 @@ def knapsack(
         for path, unit in zip(model.paths, sizes, strict=True)
     ]
     times = fill_knapsack(items, math.floor(budget))
+    probing = {
+        path.stream: unit * count
+        for path, unit, count in zip(model.paths, sizes, times, strict=True)
+    }
+    return allocation("knapsack", model, budget, matched(model, probing))
+
+
+def coarse_knapsack(model: PathModel, budget: float) -> Allocation:
+    """The same with weights in steps of a part of ``budget``, and streams in parts of theirs: its
+    time does not depend on how many probes there are."""
+    check_number("the budget", budget)
+    if budget >= model.saturation_resources:
+        everything = {path.stream: path.rate for path in model.paths}
+        return allocation("knapsack", model, budget, matched(model, everything))
+    if not budget:
+        return allocation("knapsack", model, budget, matched(model, {}))
+    step = budget / _STEPS
+    sizes = [path.rate / _PARTS or 1.0 for path in model.paths]
+    items = [
+        Item(
+            max(1, math.ceil(path.cost * unit / step - _SLIGHT)),
+            path.output * unit,
+            math.floor(path.rate / unit + _SLIGHT),
+        )
+        for path, unit in zip(model.paths, sizes, strict=True)
+    ]
+    times = fill_knapsack(items, _STEPS)
     probing = {
         path.stream: unit * count
         for path, unit, count in zip(model.paths, sizes, times, strict=True)

@@ -12,7 +12,7 @@ import pytest
 
 import penstock
 from penstock.engine.overload.door import Door
-from penstock.engine.overload.key_arcs import TURN, Arc, KeyArcs
+from penstock.engine.overload.key_arcs import TURN, Arc, KeyArcs, length_for
 from penstock.engine.overload.row_weights import RowWeights
 from penstock.engine.state.composites import Composites
 from penstock.plan.stream_set import StreamSet
@@ -53,7 +53,7 @@ def test_rows_with_one_key_come_in_together(type_: pa.DataType) -> None:
     chance = np.random.default_rng(3)
     numbers = {name: pa.array(chance.permutation(KEYS), pa.int32()) for name in "ABC"}
     batches = {name: rows(each.cast(type_)) for name, each in numbers.items()}
-    taken = door.admit(batches, (0, 0), turn=0.7)
+    taken = door.admit(batches, 0, turn=0.7)
     keys = {name: set(each.column("x").to_pylist()[1:]) for name, each in taken.items()}
     assert len(keys["A"] ^ keys["B"]) <= 3 >= len(keys["B"] ^ keys["C"])  # But for the newest.
     assert len(keys["A"]) == pytest.approx(0.4 * KEYS, rel=0.15)
@@ -67,12 +67,12 @@ def test_a_stream_with_two_keys_has_both_in_the_arc() -> None:
     door.open_by_key(0.5)
     chance = np.random.default_rng(3)
     x, y = (pa.array(chance.integers(0, 10**9, 4 * KEYS)) for _ in "xy")
-    taken = door.admit({"A": rows(x, y), "B": rows(x, y), "C": rows(x, y)}, (0, 0))
+    taken = door.admit({"A": rows(x, y), "B": rows(x, y), "C": rows(x, y)}, 0)
     counts = {name: len(each) / (4 * KEYS) for name, each in taken.items()}
     assert counts == pytest.approx({"A": 0.5, "B": 0.25, "C": 0.5}, abs=0.03)
     both = set(taken["A"]["id"].to_pylist()) & set(taken["C"]["id"].to_pylist())
     assert len(both ^ set(taken["B"]["id"].to_pylist())) <= 1
-    same = door.admit({"B": rows(x, x)}, (0, 0))["B"]
+    same = door.admit({"B": rows(x, x)}, 0)["B"]
     assert len(same) / (4 * KEYS) == pytest.approx(0.25, abs=0.03)  # Classes are independent.
 
 
@@ -82,7 +82,7 @@ def test_every_key_has_its_time() -> None:
     batch = {"A": rows(pa.array(np.arange(KEYS)))}
     seen = np.zeros(KEYS, np.int64)
     for window in range(TURN):
-        taken = door.admit(batch, (0, 0), turn=3 + window / TURN)["A"]
+        taken = door.admit(batch, 0, turn=3 + window / TURN)["A"]
         seen[taken["x"].to_numpy()] += 1
     assert seen[1:].min() >= 0.25 * TURN - 1
     assert seen[1:].max() <= 0.25 * TURN + 1
@@ -94,7 +94,7 @@ def test_what_is_no_key_of_several_streams_is_drawn() -> None:
     assert [set(each) for each in door.keys.classes] == [{"A", "B"}]
     door.open_by_key(0.3)
     batch = rows(pa.array(np.arange(KEYS)))
-    taken = door.admit(dict.fromkeys("ABC", batch), (0, 0))
+    taken = door.admit(dict.fromkeys("ABC", batch), 0)
     assert door.arcs.keys() == {"A", "B"}
     assert door.weights == {"C": KEYS / len(taken["C"])}
     assert not KeyArcs(graph("A.x + 1 = B.x AND B.y < C.y"), set("ABC")).classes
@@ -107,20 +107,18 @@ def test_batches_that_are_wrong_are_left_to_those_who_say_so() -> None:
     door.open_by_key(0.3)
     batch = rows(pa.array(np.arange(KEYS)))
     for wrong in (batch.drop_columns(["x"]), batch.set_column(2, "x", pa.array(["?"] * KEYS))):
-        assert door.admit({"A": wrong}, (0, 0))["A"] is wrong
+        assert door.admit({"A": wrong}, 0)["A"] is wrong
         assert not door.arcs
     narrow = batch.set_column(2, "x", batch["x"].cast(pa.int16()))
-    assert door.admit({"A": narrow}, (0, 0))["A"]["id"].equals(
-        door.admit({"A": batch}, (0, 0))["A"]["id"]
-    )
+    assert door.admit({"A": narrow}, 0)["A"]["id"].equals(door.admit({"A": batch}, 0)["A"]["id"])
 
 
 def test_arcs_are_as_long_as_fits() -> None:
     keys = KeyArcs(graph("A.x = B.x AND B.y = C.y"), set("ABC"))
     work = {StreamSet.of("A"): 3.0, StreamSet.of("B"): 1.0, StreamSet.of("A", "B", "C"): 6.0}
-    length = keys.length_for(0.4, work)
+    length = length_for(0.4, keys.bill(work))
     assert 3.0 * length + 7.0 * length**2 == pytest.approx(4.0, rel=1e-4)
-    assert keys.length_for(1.0, work) == pytest.approx(1.0)
+    assert length_for(1.0, keys.bill(work)) == pytest.approx(1.0)
     assert keys.drift(1.0) == 1.0
     assert keys.drift(0.5) == pytest.approx((0.5 + 1.0 + 0.5) / 3)
     assert keys.drift(2.0) == pytest.approx(4.0)

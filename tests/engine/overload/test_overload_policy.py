@@ -13,6 +13,7 @@ import penstock
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_budget import ProbeBudget
 from penstock.engine.overload.probe_cost import ProbeCost
+from penstock.overload import ALLOCATORS
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("k", pa.int64())])
 SCHEMAS = dict.fromkeys("ABC", SCHEMA)
@@ -337,7 +338,8 @@ def test_rows_alone_may_fill_the_time() -> None:
         ({"policy": "shed", "choice": "oldest"}, "'correlated', 'newest', 'random'"),
         ({"policy": "shed", "audit": 2}, "audit=2"),
         ({"policy": "shed", "burst": -1}, "burst=-1"),
-        ({"policy": "shed", "allocator": "random-shedding"}, "'grepp', 'jaqpot'"),
+        ({"policy": "shed", "allocator": "random-shedding"}, "a budget of cpu"),
+        ({"policy": "shed", "allocator": "best"}, "'grepp', 'jaqpot', 'jda', 'jdam', 'knapsack'"),
     ],
 )
 def test_mistakes_are_told(arguments: dict[str, Any], said: str) -> None:
@@ -352,10 +354,13 @@ def test_an_unknown_policy_is_told() -> None:
         penstock.Engine(query(), limits=3)
 
 
-@pytest.mark.parametrize("allocator", ["grepp", "jdam", "tree-greedy", "jaqpot"])
-def test_every_allocator_runs(allocator: str) -> None:
+@pytest.mark.parametrize("plan", ["((A B) C)", "(A B C)"])
+@pytest.mark.parametrize("allocator", sorted(set(ALLOCATORS) - {"random-shedding"}))
+def test_every_allocator_runs(allocator: str, plan: str) -> None:
     truth = rows(pushed(penstock.Engine(query()), seconds_of(6, 30)))
     option = Overload("shed", probes=100, allocator=allocator)
-    engine = penstock.Engine(query("FRESHNESS 9 SECONDS"), "((A B) C)", overload=option)
+    engine = penstock.Engine(query("FRESHNESS 9 SECONDS"), plan, overload=option)
     assert rows(pushed(engine, seconds_of(6, 30))) <= truth
-    assert allocator in engine.explain(analyze=True)
+    known = "jdam" if allocator == "jda" and plan != "(A B C)" else allocator
+    assert known in engine.explain(analyze=True)
+    assert engine.metrics()["overload"]["skipped"] > 0

@@ -12,6 +12,10 @@ together; or they are drawn at random, all with the same chance. In both cases w
 for what does not (:mod:`penstock.engine.overload.row_weights`). The row with the newest event time
 is always taken in: time goes on as if all had been.
 
+Where keys are numbers that are compared as they lie, the look of the compiled push chooses
+(:mod:`penstock.kernels.door`), and what is left out costs that and nothing else. Other rows are
+filtered before the push.
+
 A door needs that a row less means results less and nothing else. So there is none
 
 - for static relations;
@@ -23,20 +27,38 @@ A door needs that a row less means results less and nothing else. So there is no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from penstock.engine.overload.key_arcs import LONGEST, Arc, KeyArcs
+from penstock.kernels.door import draw
 from penstock.query.join_graph import JoinGraph
 
 LEAST = 0.01
 """The least share of rows that is taken in: what is never seen cannot be estimated."""
 _ALL = 0.99
 """A share from which on all rows are taken in."""
+
+
+_WORD = (1 << 64) - 1
+_STEP, _OTHER = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
+"""Odd numbers: pushes and sources are drawn apart."""
+
+
+class Selection(NamedTuple):
+    """How rows of a source are chosen."""
+
+    start: int
+    """Where the arc of hashes begins, or the seed of draws."""
+    limit: int
+    """How long the arc is, or the share that is drawn, of 2^64."""
+    keys: tuple[tuple[str, int], ...] = ()
+    """Columns and the factors of their classes; none if rows are drawn."""
 
 
 class Door:
@@ -66,8 +88,14 @@ class Door:
         self.arcs: dict[str, Arc] = {}
         """Where the keys lie of the rows of each stream that were taken in, in the push at hand;
         not there if rows were not chosen by key."""
+        self.pending: dict[str, Selection] = {}
+        """How rows of the push at hand are to be chosen, of sources that are still whole."""
+        self._coming: dict[str, Arc] = {}
+        """The arcs of streams in :attr:`pending`."""
+        self._others: set[str] = set()
+        """Sources from which somebody else can choose."""
         self.all_left_out: Counter[str] = Counter()
-        """The same since the start."""
+        """Rows that were not taken in since the start, by source."""
 
     @property
     def streams(self) -> frozenset[str]:
@@ -86,42 +114,84 @@ class Door:
         self.open({each: length ** self.keys.choices((each,)) for each in self.streams})
         self.length = length if length < LONGEST else None
 
+    def leave_to(self, can_choose: Callable[[str, Sequence[str]], bool]) -> None:
+        """From now on, do not filter the rows of sources from which somebody else can choose."""
+        for source, (alias, _) in self._streams.items():
+            if can_choose(source, [name for name, _ in self.keys.columns(alias)]):
+                self._others.add(source)
+
     def by_stream(self) -> dict[str, int]:
         """Rows of the push at hand that were not taken in, by stream."""
         return {self._streams[source][0]: count for source, count in self.left_out.items()}
 
-    def admit(
-        self, batches: Mapping[str, Any], seed: Sequence[int], turn: float = 0.0
-    ) -> Mapping[str, Any]:
-        """What is taken in of ``batches``, if arcs begin at ``turn``."""
-        self.left_out, self.weights, self.arcs = {}, {}, {}
+    def admit(self, batches: Mapping[str, Any], seed: int, turn: float = 0.0) -> Mapping[str, Any]:
+        """What is taken in of ``batches``, if arcs begin at ``turn``; of some sources, somebody
+        else is going to choose (:attr:`pending`)."""
+        self.left_out, self.weights, self.arcs, self.pending = {}, {}, {}, {}
         if not self.shares:
             return batches
-        taken = dict(batches)
-        chance = np.random.default_rng(seed)
-        for source, (alias, event_time) in self._streams.items():
-            rows = batches.get(source)
+        arc = None if self.length is None else Arc(turn, self.length)
+        for number, (source, (alias, _)) in enumerate(self._streams.items()):
             share = self.shares.get(alias, 1.0)
-            if share >= 1 or not isinstance(rows, pa.Table | pa.RecordBatch) or not rows.num_rows:
+            if share >= 1 or source not in batches:
                 continue
-            if event_time not in rows.schema.names:
-                continue  # The mistake is told where rows are checked.
-            if self.length is not None and self.keys.has(alias):
-                arc = Arc(turn, self.length)
-                kept = self.keys.chosen(alias, rows, arc)
-                if kept is None:
-                    continue
-                self.arcs[alias] = arc
+            if arc is not None and self.keys.has(alias):
+                self.pending[source] = Selection(*arc.on_circle, tuple(self.keys.columns(alias)))
+                self._coming[alias] = arc
             else:
-                kept = chance.random(rows.num_rows, np.float32) < share
-            kept[_newest(rows.column(event_time))] = True
-            taken[source] = rows.filter(pa.array(kept))
-            left_out = rows.num_rows - int(np.count_nonzero(kept))
-            if left_out:
-                self.left_out[source] = left_out
-            if left_out and alias not in self.arcs:
-                self.weights[alias] = rows.num_rows / (rows.num_rows - left_out)
+                own = _mixed(seed * _STEP + number * _OTHER)
+                self.pending[source] = Selection(own, min(_WORD, int(share * (1 << 64))))
+        return self._filtered(batches, self.pending.keys() - self._others)
+
+    def admit_rest(self, batches: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The same of sources from which nobody else is going to choose after all."""
+        return self._filtered(batches, self.pending.keys()) if self.pending else batches
+
+    def note(self, source: str, count: int, left_out: int) -> None:
+        """Of ``count`` rows of ``source`` so many were left out, as :attr:`pending` has it."""
+        alias, _ = self._streams[source]
+        if left_out:
+            self.left_out[source] = left_out
+        if self.pending[source].keys:
+            self.arcs[alias] = self._coming[alias]
+        elif left_out:
+            self.weights[alias] = count / (count - left_out)
+
+    def _filtered(self, batches: Mapping[str, Any], sources: Collection[str]) -> Mapping[str, Any]:
+        """The ``batches``, of ``sources`` without what is left out."""
+        taken = dict(batches)
+        for source in sorted(sources):
+            rows = batches[source]
+            alias, event_time = self._streams[source]
+            kept = None
+            is_given = isinstance(rows, pa.Table | pa.RecordBatch) and rows.num_rows > 0
+            if is_given and event_time in rows.schema.names:
+                kept = self._chosen(alias, rows, self.pending[source])
+            if kept is not None:
+                kept[_newest(rows.column(event_time))] = True
+                taken[source] = rows.filter(pa.array(kept))
+                self.note(source, rows.num_rows, rows.num_rows - len(taken[source]))
+            del self.pending[source]
         return taken
+
+    def _chosen(
+        self, alias: str, rows: pa.Table | pa.RecordBatch, selection: Selection
+    ) -> NDArray[np.bool_] | None:
+        """Which ``rows`` come in; None if that cannot be told."""
+        if selection.keys:
+            return self.keys.chosen(alias, rows, self._coming[alias])
+        drawn = np.empty(rows.num_rows, np.bool_)
+        draw(np.uint64(selection.start), np.uint64(selection.limit), drawn)
+        return drawn
+
+
+def _mixed(number: int) -> int:
+    """A seed from a ``number``: rows are drawn by sums of seeds and places, so seeds of pushes that
+    follow one another must be far apart."""
+    h = number & _WORD
+    h = ((h ^ h >> 30) * 0xBF58476D1CE4E5B9) & _WORD
+    h = ((h ^ h >> 27) * 0x94D049BB133111EB) & _WORD
+    return h ^ h >> 31
 
 
 def _newest(times: pa.Array | pa.ChunkedArray) -> int:

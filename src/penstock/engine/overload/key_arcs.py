@@ -43,7 +43,20 @@ a window before."""
 _CIRCLE = 1 << 64
 _FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 """Odd numbers that turn the hashes of each class its own way; more classes use them again."""
-_HALVINGS = 24
+_NEARLY = 1e-4
+
+
+def length_for(part: float, bill: Mapping[int, float]) -> float:
+    """The length of the arcs with which this ``part`` of a ``bill`` of work is done: by Newton from
+    above, since work is convex in the length."""
+    fits = part * sum(bill.values())
+    length = 1.0
+    while True:
+        work = sum([each * length**choices for choices, each in bill.items()])
+        slope = sum([each * choices * length ** (choices - 1) for choices, each in bill.items()])
+        if work <= fits * (1.0 + _NEARLY) or slope <= 0.0:
+            return length
+        length = max(0.0, length - (work - fits) / slope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,12 @@ class Arc:
     @property
     def end(self) -> float:
         return self.start + self.length
+
+    @property
+    def on_circle(self) -> tuple[int, int]:
+        """Where it begins and how long it is, in parts of 2^64."""
+        start = int(self.start % 1.0 * _CIRCLE) % _CIRCLE
+        return start, min(int(self.length * _CIRCLE), _CIRCLE - 1)
 
 
 class KeyArcs:
@@ -91,6 +110,13 @@ class KeyArcs:
         """Whether rows of ``stream`` are chosen by key."""
         return stream in self._columns
 
+    def columns(self, stream: str) -> list[tuple[str, int]]:
+        """The columns by which rows of ``stream`` are chosen, and the factors of their classes."""
+        return [
+            (column.name, _FACTORS[number % len(_FACTORS)])
+            for number, column in self._columns.get(stream, ())
+        ]
+
     def choices(self, streams: Collection[str]) -> int:
         """How many independent choices have to favour rows of all of ``streams``: one for each
         class that they have a key of, and one for each stream that has none."""
@@ -110,22 +136,14 @@ class KeyArcs:
         ]
         return sum(found) / len(found)
 
-    def length_for(self, part: float, work: Mapping[StreamSet, float]) -> float:
-        """The length of the arcs with which this ``part`` of all ``work`` is done, which is given
-        by the streams whose rows have met for it; others are drawn with the same chance."""
+    def bill(self, work: Mapping[StreamSet, float]) -> dict[int, float]:
+        """``work``, which is given by the streams whose rows have met for it, by how many choices
+        have to favour these; others than those chosen by key are drawn with the same chance."""
         bill: dict[int, float] = {}
         for streams, each in work.items():
             choices = self.choices(streams)
             bill[choices] = bill.get(choices, 0.0) + each
-        fits = part * sum(bill.values())
-        shortest, longest = 0.0, 1.0
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (shortest + longest)
-            if sum([each * middle**choices for choices, each in bill.items()]) > fits:
-                longest = middle
-            else:
-                shortest = middle
-        return longest
+        return bill
 
     def chosen(
         self, stream: str, rows: pa.Table | pa.RecordBatch, arc: Arc
@@ -133,7 +151,7 @@ class KeyArcs:
         """Which of the ``rows`` of ``stream`` have all their keys in the ``arc``; None if that
         cannot be told, and the mistake is told where rows are checked."""
         inside: NDArray[np.bool_] | None = None
-        start, length = int(arc.start % 1.0 * _CIRCLE) % _CIRCLE, int(arc.length * _CIRCLE)
+        start, length = arc.on_circle
         for number, column in self._columns[stream]:
             if column.name not in rows.schema.names:
                 return None
@@ -147,6 +165,6 @@ class KeyArcs:
             except pa.ArrowException:
                 return None
             hashes = hashes * np.uint64(_FACTORS[number % len(_FACTORS)]) - np.uint64(start)
-            own = hashes < np.uint64(min(length, _CIRCLE - 1))
+            own = hashes < np.uint64(length)
             inside = own if inside is None else inside & own
         return inside

@@ -33,9 +33,11 @@ _DOUBT = 0.25
 """How far what a row leads to that was never asked may be off, as a part of it."""
 
 
-_ALIKE = 4
-"""Pushes for one whose results are weighed: that takes longer than to make them, and what rows
-stand for changes over a window."""
+_ALIKE = 0.1
+"""How far the part of the rows that windows have may change before results are weighed again: that
+takes longer than to make them."""
+_MOST_UNWEIGHED = 16
+"""Pushes after which they are weighed in any case."""
 
 
 class Losses:
@@ -48,7 +50,9 @@ class Losses:
         self._weight = Weight()
         """What the results of the push at hand stand for, or those of one shortly before."""
         self._unweighed = 0
-        """Pushes that will be taken to be like the last that was looked at."""
+        """Pushes that may be taken to be like the last that was looked at."""
+        self._part = self._part_weighed = 1.0
+        """The part of the rows that windows have, now and when results were weighed."""
         self._thinned: list[StreamSet] = []
         """Joins whose states have lost, in this push, what was still to be completed."""
 
@@ -66,7 +70,8 @@ class Losses:
     def is_to_weigh(self) -> bool:
         """Whether results of the push at hand stand for more than themselves, and nobody has looked
         for how many for some pushes."""
-        return self._weights.is_thin and not self._unweighed
+        is_alike = abs(self._part - self._part_weighed) <= _ALIKE * self._part_weighed
+        return self._weights.is_thin and not (self._unweighed and is_alike)
 
     @property
     def are_felt(self) -> bool:
@@ -98,6 +103,8 @@ class Losses:
         self._unweighed = max(0, self._unweighed - 1)
         if not self._weights.is_thin:
             self._weight, self._unweighed = Weight(), 0
+            return
+        self._part = self._weights.part(self._tree.leaves)
 
     def weigh(self, results: Composites, seed: Sequence[int], keys: KeyArcs) -> None:
         """Note what the ``results`` of the push stand for; rows were chosen by ``keys``, if any."""
@@ -107,7 +114,7 @@ class Losses:
         ]
         if len(results):
             self._weight = self._weights.weigh(results, np.random.default_rng(seed), classes)
-            self._unweighed = _ALIKE
+            self._unweighed, self._part_weighed = _MOST_UNWEIGHED, self._part
 
     def _keys_of(self, stream: str, column: Column) -> Callable[[Int64s], Int64s]:
         """The keys of rows of ``stream`` in ``column``."""

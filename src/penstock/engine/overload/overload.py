@@ -27,6 +27,8 @@ Policy = Literal["exact", "shed", "defer"]
 Chosen = Literal["random", "newest", "correlated"]
 
 _ALLOCATOR = "lifespan-greedy"
+AT_RANDOM = "random-shedding"
+"""The floor: of all streams the same share is taken in, drawn at random."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,17 @@ class Overload:
         if self.allocator != _ALLOCATOR:
             from penstock.overload.allocators import ALLOCATORS
 
-            # One share for all streams on arrival: the door finds one for each.
-            _one_of("allocator", self.allocator, tuple(set(ALLOCATORS) - {"random-shedding"}))
+            _one_of("allocator", self.allocator, tuple(ALLOCATORS))
         for name in ("probes", "cpu", "seconds"):
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and value > 0):
                 raise OptionError(f"{name}={value!r} of an overload policy must be more than 0")
         given = [n for n in ("probes", "cpu", "seconds") if getattr(self, n) is not None]
+        if self.allocator == AT_RANDOM and (self.policy != "shed" or given != ["cpu"]):
+            raise OptionError(
+                f"allocator={AT_RANDOM!r} leaves rows at the door: it needs the policy 'shed' and "
+                "a budget of cpu"
+            )
         if len(given) > 1:
             raise OptionError(f"an overload policy has one budget; {' and '.join(given)} are given")
         if not (_is_number(self.audit) and 0 < self.audit <= 1):

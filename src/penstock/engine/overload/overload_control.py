@@ -34,7 +34,6 @@ Everything that a push changes is undone when it fails.
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from typing import Any
@@ -49,7 +48,7 @@ from penstock.engine.overload.freshness import Freshness
 from penstock.engine.overload.half_way_counts import HalfWayCounts
 from penstock.engine.overload.key_arcs import TURN
 from penstock.engine.overload.losses import Losses
-from penstock.engine.overload.overload import Overload
+from penstock.engine.overload.overload import AT_RANDOM, Overload
 from penstock.engine.overload.pace import ROOM, Pace
 from penstock.engine.overload.probe_budget import Grant, ProbeBudget
 from penstock.engine.overload.probe_shares import ProbeShares
@@ -91,7 +90,7 @@ class OverloadControl:
         self._has_door = (
             option.policy == "shed"
             and option.cpu is not None
-            and option.allocator == "lifespan-greedy"
+            and option.allocator in ("lifespan-greedy", AT_RANDOM)
             and bool(self.door.streams)
         )
         self._throttle = Throttle()
@@ -107,7 +106,8 @@ class OverloadControl:
         self._pushes = 0
         self._grant = Grant(math.inf, 0.0)
         self._need = self._yield = 0.0
-        self._now = START
+        self._now = self._began = START
+        """Event time, and when it began."""
         self.book = ShortageBook(option.policy)
         self._gone: Counter[StreamSet] = Counter()
         """Owed probes of each input that were given up in the push at hand."""
@@ -117,8 +117,6 @@ class OverloadControl:
         self._repeats = self._from_base = False
         self._told_rows: Mapping[str, int] = {}
         self._seconds = 1.0
-        self._choosing = 0.0
-        """CPU seconds that it took to choose rows at the door."""
         self._noted = 0.0
         """Work of the push that the budget knows of."""
         self.credit: Credit | None = None
@@ -242,13 +240,8 @@ class OverloadControl:
         self.budget.start(seconds, self.credit is not None)
         if self._repeats:
             self.budget.hold()
-        if not self.door.shares:
-            self._choosing = 0.0
-            return self.door.admit(batches, ())
-        began = time.thread_time()
-        taken = self.door.admit(batches, (self.option.seed, self._pushes), self._turn)
-        self._choosing = time.thread_time() - began
-        return taken
+        turn = self._turn if self.door.shares else 0.0
+        return self.door.admit(batches, (self.option.seed << 32) + self._pushes, turn)
 
     @property
     def _turn(self) -> float:
@@ -289,7 +282,7 @@ class OverloadControl:
             outside = Counter(self.door.by_stream())
             rows = {stream: count + outside[stream] for stream, count in rows.items()}
         if before == START:
-            before = first
+            before = self._began = first
         elapsed = now - before if before != START else 0
         self._seconds = max(0.0, elapsed / self._second) or 1.0
         last, self._count, self._rows = self._count, sum(rows.values()), rows
@@ -611,7 +604,10 @@ class OverloadControl:
         if took and self._pace.left is None:
             spans = [leaf.span for leaf in self._tree.leaves.values() if leaf.span > 0]
             of_window = self._seconds * self._second / min(spans, default=1)
-            self._throttle.learn(took, had, of_window, self._count, self._drift(), self._choosing)
+            costs = self.budget.cost.costs
+            whole = costs.push + costs.row * self._count + costs.probe * self._need
+            is_full = not self._losses.are_felt and self._now - self._began >= max(spans, default=0)
+            self._throttle.learn(took, had, of_window, self._count, self._drift(), whole, is_full)
         self.door.all_left_out.update(self.door.left_out)
         return self.door.left_out
 

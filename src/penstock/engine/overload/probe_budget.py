@@ -53,6 +53,8 @@ _MOST_OWED = 10.0
 still once must not stop a query for hours."""
 _REPAID = 0.2
 """The part of what comes in that makes a deficit good: the rest is for the rows that come."""
+_SOON, _OBSERVED = 24, 4
+"""After so many pushes costs are learned from one in so many: it takes as long as a small push."""
 _SPENT = 0.2
 """The part of what is saved that a push may use which does not fit in anyway: pushes that are all
 limited alike find more than some that are whole and some that find nothing."""
@@ -103,6 +105,8 @@ class ProbeBudget:
         self._rows = 0
         self._taken = 0.0, 0.0
         self._is_warm = False
+        self._unobserved = 0
+        """Pushes from which nothing was learned about costs."""
         self.cost = ProbeCost()
         self.late_cost = ProbeCost()
         """What owed probes cost, which look back over windows that were held for them."""
@@ -309,13 +313,24 @@ class ProbeBudget:
         now = self._cost_time()
         if late:
             self.late_cost = self.late_cost.observe(rows, work, now - self._mark)
-        elif self._is_warm:  # At first there may be something to load or to compile.
+        elif self._is_warm and (self._option.seconds is not None or self._is_to_observe):
+            # At first there may be something to load or to compile.
             self.cost = self.cost.observe(rows, work, now - self._mark)
             if self._option.seconds is None:  # What a push took too long is on the account.
                 self.cost = self.cost.steady
         self._is_warm |= rows + work > 0
         self._mark = now
         self._rows = max(0, self._rows - rows)
+
+    @property
+    def _is_to_observe(self) -> bool:
+        """Whether costs are to be learned from the push at hand, where an account has what they
+        were in any case."""
+        self._unobserved += 1
+        if self.cost.pushes > _SOON and self._unobserved < _OBSERVED:
+            return False
+        self._unobserved = 0
+        return True
 
     def skip(self) -> None:
         """What was done since the last call of :meth:`note` says nothing about costs."""

@@ -22,7 +22,8 @@ from dataclasses import replace
 from penstock.engine.overload.door import Door
 from penstock.engine.overload.freshness import Freshness
 from penstock.engine.overload.half_way_counts import HalfWayCounts
-from penstock.engine.overload.overload import Overload
+from penstock.engine.overload.key_arcs import length_for
+from penstock.engine.overload.overload import AT_RANDOM, Overload
 from penstock.engine.overload.probe_budget import ProbeBudget
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.overload.allocation import Allocation
@@ -30,6 +31,7 @@ from penstock.overload.allocators import allocate
 from penstock.overload.flow import flow, saturated
 from penstock.overload.lifespan_greedy import lifespan_greedy, work_by_streams, work_of
 from penstock.overload.path_model import PathModel, thinned
+from penstock.overload.random_shedding import random_shedding
 from penstock.plan.stream_set import StreamSet
 
 LEAST = 0.01
@@ -84,8 +86,8 @@ class ProbeShares:
         """The part of the need that the shares were made for."""
         self._is_mixed = False
         """Whether probes are limited beside doors."""
-        self._bill: Mapping[StreamSet, float] = {}
-        """Work by the streams whose rows have met for it, as it was when that was allocated."""
+        self._bill: Mapping[int, float] = {}
+        """Work by how many choices of keys have to favour it, as it was when that was allocated."""
         self._is_by_key = False
         """Whether rows are chosen by key at the door."""
         self._admitted: Mapping[str, float] = {}
@@ -154,11 +156,19 @@ class ProbeShares:
     ) -> Mapping[StreamSet, float] | None:
         """The same where a share ``fits`` of all that there is to do, with ``door`` left open so
         far that in the long run it does; None if all may probe, since that alone will do."""
+        if self._option.allocator == AT_RANDOM:
+            if self._is_to_allocate(fits, _ALIKE, prices, budget):
+                model, _ = self._model(rows, seconds, share_there)
+                self.allocation = random_shedding(model, fits * model.saturation_resources)
+                self.shares = dict.fromkeys(self._inputs, 1.0)
+            share = fits ** (1.0 / len(self._tree.leaves))
+            door.open(dict.fromkeys(door.streams, share))
+            return None
         if self._is_to_allocate(fits, _ALIKE, prices, budget):
             began = time.thread_time()
             model, freshness = self._model(rows, seconds, share_there)
             work = replace(budget.prices, result=budget.prices.result + budget.later_price)
-            self._bill = work_by_streams(model, work)
+            self._bill = door.keys.bill(work_by_streams(model, work))
             whole = sum(self._bill.values())
             alone = lifespan_greedy(
                 model, fits * whole, freshness, work, door.streams, only_doors=True
@@ -166,7 +176,7 @@ class ProbeShares:
             mixed = lifespan_greedy(model, fits * whole, freshness, work, door.streams)
             is_mixed = mixed.throughput > _CLEARLY * alone.throughput
             self.allocation = mixed if is_mixed else alone
-            length = door.keys.length_for(fits, self._bill)
+            length = length_for(fits, self._bill)
             by_key = length ** door.keys.choices(self._tree.leaves) * saturated(model).throughput
             self._is_by_key = bool(door.keys.classes) and by_key > self.allocation.throughput
             self._is_mixed = is_mixed and not self._is_by_key
@@ -193,7 +203,7 @@ class ProbeShares:
             self._spent = time.thread_time() - began
             return self._at_least(self.shares)
         if self._is_by_key:
-            door.open_by_key(door.keys.length_for(fits, self._bill))
+            door.open_by_key(length_for(fits, self._bill))
         else:
             door.open({s: self._scaled(each, fits) for s, each in self._admitted.items()})
         if not self._is_mixed:

@@ -15,6 +15,8 @@ from penstock.plan.stream_set import StreamSet
 
 _FIRST_LOOK, _LOOK = 64, 4096
 """Probes after which productivities are looked at again: soon at first, then less often."""
+_PUSHES = 4
+"""Pushes, at least, from look to look once there have been some."""
 
 
 class RowCosts:
@@ -51,7 +53,7 @@ class RowCosts:
         """So many more probes were made: now and then, look at what they find."""
         self._unseen += probes
         if self._unseen >= self._patience:
-            self._unseen, self._patience = 0, min(2 * self._patience, _LOOK)
+            self._unseen, self._patience = 0, min(2 * self._patience, max(_LOOK, _PUSHES * probes))
             self._is_due = True
 
     def be_due(self) -> None:

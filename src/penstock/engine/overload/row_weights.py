@@ -36,7 +36,7 @@ Int64s = NDArray[np.int64]
 KeyClass = Mapping[str, Callable[[Int64s], Int64s]]
 """The keys of rows of each stream that has a column in a class of equal ones."""
 
-_SAMPLE = 1024
+_SAMPLE = 256
 """Results of a push that are looked at."""
 _NEARLY_ALL = 1.001
 """A weight up to which nothing worth a look was left out."""
@@ -120,6 +120,13 @@ class RowWeights:
             if end > at:
                 there, whole, at = there + end - at, whole + (end - at) * weight, end
         return there / whole if whole else 1.0
+
+    def part(self, leaves: Mapping[str, LeafWindow]) -> float:
+        """The part of the rows of all windows that is there, about."""
+        part = self.length(leaves) if self._arcs else 1.0
+        for stream in self._runs:
+            part *= self.share(stream, leaves)
+        return part
 
     def averages(self, leaves: Mapping[str, LeafWindow]) -> dict[str, float]:
         """The mean weight of the rows in each window where it is not 1."""

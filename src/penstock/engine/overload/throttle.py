@@ -16,16 +16,15 @@ after a burst the budget is kept within a fraction of one. What does not depend 
 what was foreseen wrongly, then cost a lower share and nothing else. The allocator has the shape:
 which rows, and which probes.
 
-Where rows cost next to nothing, to leave them out costs as much as to take them in. That is
-suspected where choosing them is a good part of what pushes take. Then some whole pushes are made
-to compare with: if they take no longer, limiting saves nothing, all rows are taken in for a while,
-and the query is short, as it would be in any case. Both are tried again, each time after a longer
-while.
+Where a push costs the same whatever comes in, or rows cost no more than to look at them, no share
+saves anything. That shows when a small share is in use, pushes take more than there is, and they
+take as long as whole ones did. Then all rows are taken in for a while, and the query is short, as
+it would be in any case; limits are tried again, each time after a longer while.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import math
 
 LEAST, MOST = 0.01, 1.25
 """Shares between which is tried; at the most, everything fits with room to spare."""
@@ -33,18 +32,18 @@ _SLOWEST, _FASTEST = 0.05, 0.5
 """Gains: of pushes that are a small part of a window, and of those that are most of it."""
 _PER_WINDOW = 4.0
 """The gain over a window."""
-_DEAR = 0.25
-"""The part of what pushes take from which on choosing rows may be what is too dear."""
+_SMALL = 0.2
+"""A share at which a push must take less than a whole one, if that can be had."""
 _TRIED = 6
-"""Limited pushes from which on it counts what they took on average."""
-_REST, _LONGEST_REST = 16, 256
-"""Pushes after which whole and limited ones are compared again, at first and at most."""
-_AS_LONG = 0.97
+"""Pushes with such a share from which on it counts what they took."""
+_OVER = 1.1
+"""How many times what there is they take, if limits are in vain."""
+_AS_LONG = 0.9
 """Of what a whole push takes, the part that tells of no saving."""
-_WHOLE = 5
-"""Whole pushes, the shortest of which counts: after limited ones, windows have to grow."""
+_REST, _LONGEST_REST = 16, 256
+"""Pushes after which limits are tried again, at first and at most."""
 _NEW = 0.3
-"""How much a push counts for what limited ones take."""
+"""How much a push counts for what pushes take on average."""
 
 
 class Throttle:
@@ -53,12 +52,11 @@ class Throttle:
     def __init__(self) -> None:
         self.share: float | None = None
         """The share of all work that is done; None for all."""
-        self._whole: deque[float] = deque(maxlen=_WHOLE)
-        """Seconds per row of the last whole pushes."""
-        self._limited = self._choosing = 0.0
-        """Seconds per row of limited pushes, and those that it takes to choose rows."""
+        self._whole = self._limited = self._over = 0.0
+        """Seconds per row of whole pushes of full windows, those of limited ones with a small
+        share, and how many times what there was these took."""
         self._tried = self._rest = 0
-        """Limited pushes since the last whole ones, and whole ones until the next try."""
+        """Pushes with a small share, and whole ones until the next try."""
         self._while = _REST
 
     @property
@@ -82,17 +80,19 @@ class Throttle:
         of_window: float,
         rows: int,
         drift: float = 1.0,
-        choosing: float = 0.0,
+        whole: float = math.inf,
+        is_full: bool = True,
     ) -> None:
         """A push of ``rows`` ``took`` so many seconds; there were so many ``means``; it was that
-        part of a window. In the long run it would take ``drift`` times as long. Of that,
-        ``choosing`` rows took so long."""
+        part of a window. In the long run it would take ``drift`` times as long. A ``whole`` one is
+        foreseen to take that, and if windows are full, that is measured."""
         if took <= 0 or not rows:
             return
         if self.share is None:
-            self._whole.append(took / rows)
+            if is_full:
+                self._whole += (_NEW if self._whole else 1.0) * (took / rows - self._whole)
             return
-        if self._is_in_vain(took / rows, choosing / rows):
+        if self._is_in_vain(took / rows, took / max(1e-9, means), self._whole or whole / rows):
             self.share, self._tried = None, 0
             return
         gain = max(_SLOWEST, min(_FASTEST, _PER_WINDOW * of_window))
@@ -101,19 +101,18 @@ class Throttle:
         if self.share > MOST:
             self.share = None
 
-    def _is_in_vain(self, seconds: float, choosing: float) -> bool:
-        """Whether to do without for a while, after one more push of so many ``seconds`` per row."""
+    def _is_in_vain(self, seconds: float, over: float, whole: float) -> bool:
+        """Whether to do without for a while, after one more push of so many ``seconds`` per row,
+        ``over`` times what there was, where a ``whole`` one takes as many."""
+        if self.share is None or self.share > _SMALL:
+            self._tried = 0
+            return False
         new = _NEW if self._tried else 1.0
         self._limited += new * (seconds - self._limited)
-        self._choosing += new * (choosing - self._choosing)
+        self._over += new * (over - self._over)
         self._tried += 1
-        if self._tried < _TRIED or self._choosing < _DEAR * self._limited:
+        if self._tried < _TRIED or self._over < _OVER or self._limited < _AS_LONG * whole:
             return False
-        if len(self._whole) == _WHOLE and self._limited >= _AS_LONG * min(self._whole):
-            self._rest = self._while
-        elif len(self._whole) < _WHOLE or self._tried > self._while:
-            self._rest = _WHOLE
-        else:
-            return False
+        self._rest = self._while
         self._while = min(2 * self._while, _LONGEST_REST)
         return True

@@ -18,7 +18,7 @@ from penstock.engine.push.slot import Reader, Slot
 from penstock.engine.state.address import address_of
 from penstock.engine.state.hash_index import HashIndex
 from penstock.engine.state.rows import Rows
-from penstock.kernels import arrow_struct
+from penstock.kernels import arrow_struct, door
 from penstock.kernels.arrow_struct import FACTS, IN_BYTES, PLACES
 from penstock.kernels.whole_push import ARRIVAL, IS_ARRANGED, SPACE
 
@@ -37,8 +37,19 @@ class SlotTables:
         self.widths = np.ones((slots, columns), np.int64)
         self.facts = np.zeros((slots, FACTS), np.int64)
         self.found, self.valid, self.offsets = np.zeros((3, slots, columns), np.int64)
+        self.doors = np.zeros((slots, door.DOOR), np.int64)
         self._room = 0
         self._places: Int64s = np.empty(0, np.int64)
+
+    def choose(self, slot: int, start: int, limit: int, keys: Sequence[tuple[int, int]]) -> None:
+        """Leave rows of ``slot`` at the door, by ``keys``, columns and factors, or drawn."""
+        row = self.doors[slot].view(np.uint64)
+        row[door.KIND] = door.BY_KEY if keys else door.DRAWN
+        row[door.START], row[door.LIMIT], row[door.KEYS] = start, limit, len(keys)
+        at = door.FIRST_KEY
+        for each in keys:
+            row[at : at + door.KEY] = each
+            at += door.KEY
 
     def addresses(self, slot: int) -> tuple[int, int, int]:
         """Where what is found about the columns of ``slot`` lies."""
@@ -67,6 +78,7 @@ class SlotTables:
             self.found,
             self.valid,
             self.offsets,
+            self.doors,
         )
         return answer
 

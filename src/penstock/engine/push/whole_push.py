@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.compiled.compiled_push import CompiledPush
 from penstock.engine.output.output import Output
+from penstock.engine.overload.door import Selection
 from penstock.engine.push.intake import FARTHEST, Batches, Intake, Layout, as_batch
 from penstock.engine.push.slot import Slot, direct_slot, prepared_slot
 from penstock.engine.push.slot_tables import BlockArrivals, SlotTables, WrittenArrivals
@@ -35,7 +36,7 @@ from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.working_memory import WORKING
 from penstock.engine.tree.join_tree import JoinTree
-from penstock.kernels import arrow_struct
+from penstock.kernels import arrow_struct, door
 from penstock.kernels.arrow_struct import (
     CHOSEN,
     COLUMNS,
@@ -43,6 +44,7 @@ from penstock.kernels.arrow_struct import (
     EARLIEST,
     IS_KNOWN,
     LATE,
+    LEFT,
     MOST_COLUMNS,
     NULLS,
     TICKS,
@@ -56,6 +58,8 @@ Int64s = NDArray[np.int64]
 Control = Callable[[Composites], Composites]
 Freshness = Callable[[Sequence[int]], bool]
 """Whether all results are fresh whose oldest rows, by stream, were born then."""
+
+_NO_DOORS: Mapping[str, Selection] = {}
 
 _SPARE_NUMBERS = 1 << 20
 """Numbers of working space that are kept for the next push: 8 MiB."""
@@ -136,6 +140,8 @@ class WholePush:
         self.late: dict[str, int] = {}
         self.without_time: dict[str, int] = {}
         """Those that were set aside."""
+        self.left_out: dict[str, int] = {}
+        """Rows of each source that were left at the door, and not counted as seen."""
         self.are_whole = False
         """Whether no row has a NULL, nor was looked at step by step: windows take all that are on
         time, and all may be in results."""
@@ -152,9 +158,23 @@ class WholePush:
 
     # -- a look ------------------------------------------------------------------------------
 
-    def look(self, batches: Any, clock: Clock, place: int) -> str:
+    def can_choose(self, source: str, columns: Sequence[str]) -> bool:
+        """Whether a look can choose rows of ``source`` by their keys in ``columns``."""
+        slot = self._direct.get(source)
+        if slot is None or slot.encoded or self._by_rows or len(columns) > door.MOST_KEYS:
+            return False
+        return all((name, 8) in slot.native for name in columns)
+
+    def look(
+        self,
+        batches: Any,
+        clock: Clock,
+        place: int,
+        doors: Mapping[str, Selection] = _NO_DOORS,
+    ) -> str:
         """Read ``batches``; why they cannot be read. The ``clock`` tells which rows are late, and
-        ``place`` is the next one of the arrival line.
+        ``place`` is the next one of the arrival line. Of sources with ``doors`` that it can choose
+        from, rows are left out.
 
         Nothing has changed but interners.
         """
@@ -192,6 +212,7 @@ class WholePush:
                 self._lay_out(slot, layout)
             if slot.encoded:
                 self._encode(slot, batch)
+            self._shut(slot, doors.get(name))
             self._coming.append((slot, count, batch))
             most = max(most, count)
             is_new = True
@@ -210,6 +231,15 @@ class WholePush:
                 self._number_arrivals(place)
         self._note_found()
         return ""
+
+    def _shut(self, slot: Slot, selection: Selection | None) -> None:
+        """Choose from the rows of ``slot`` as ``selection`` has it, from all if there is none."""
+        if selection is None:
+            self._tables.doors[slot.place, door.KIND] = door.ALL
+            return
+        places = {name: place for place, (name, _) in enumerate(slot.native)}
+        keys = [(places[name], factor) for name, factor in selection.keys]
+        self._tables.choose(slot.place, selection.start, selection.limit, keys)
 
     def _number_arrivals(self, place: int) -> None:
         """Find the places of the rows on the arrival line, from ``place`` on."""
@@ -328,6 +358,9 @@ class WholePush:
                     self.late[name] = fact[LATE]
                 if fact[WITHOUT_TIME]:
                     self.without_time[name] = fact[WITHOUT_TIME]
+                if fact[LEFT]:
+                    self.left_out[name] = fact[LEFT]
+                    self.seen[name] -= fact[LEFT]
             self.are_whole &= not slot.is_prepared and fact[NULLS] == 0
             is_as_it_lies = fact[CHOSEN] < 0 and fact[NULLS] == 0
             for reader in slot.readers:
@@ -396,9 +429,10 @@ class WholePush:
                 for tree in trees
             ]
         for slot, count, _ in self._coming:
+            coming = self._taken_of(slot, count)
             for reader in slot.readers:
-                if reader.leaf.rows.room < count:
-                    reader.leaf.make_room(count, self.first, self._last)
+                if reader.leaf.rows.room < coming:
+                    reader.leaf.make_room(coming, self.first, self._last)
         found: list[CompiledPush] = []
         for tree in trees:
             compiled = tree.in_one_call()
@@ -445,11 +479,16 @@ class WholePush:
         """Rows that come to each of ``leaves``, at most."""
         counts = {}
         for slot, count, _ in self._coming:
-            chosen = self._tables.facts.item(slot.place, CHOSEN)
+            taken = self._taken_of(slot, count)
             for reader in slot.readers:
                 if reader.alias in leaves:
-                    counts[reader.alias] = count if chosen < 0 else chosen
+                    counts[reader.alias] = taken
         return counts
+
+    def _taken_of(self, slot: Slot, count: int) -> int:
+        """How many of the ``count`` rows of ``slot`` windows take in, at most."""
+        chosen: int = self._tables.facts.item(slot.place, CHOSEN)
+        return count if chosen < 0 else chosen
 
     def join(
         self,
@@ -561,6 +600,6 @@ class WholePush:
         self._kept.clear()
         self._coming.clear()
         self._spans.clear()
-        self.seen, self.late, self.without_time = {}, {}, {}
+        self.seen, self.late, self.without_time, self.left_out = {}, {}, {}, {}
         if len(self._space) > _SPARE_NUMBERS:
             self._take_space(0)

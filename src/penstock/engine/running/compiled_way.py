@@ -35,15 +35,20 @@ def push_compiled(
     for tree in trees:
         if not tree.is_written_down and tree.in_one_call() is None:
             return tree.why_not_in_one_call
-    why = whole.look(batches, join.clock, join.place)
+    control = join.overload
+    doors = control.door.pending if control is not None else {}
+    why = whole.look(batches, join.clock, join.place, doors)
     if why:
         return why
+    if control is not None and doors:
+        for source in doors.keys() & whole.seen.keys():
+            left_out = whole.left_out.get(source, 0)
+            control.door.note(source, whole.on_time[source] + left_out, left_out)
     newest = whole.newest(join.newest)
     for source, instant in told.items():
         if instant > newest.get(source, START):
             newest[source] = instant
     clock = join.advanced(newest, whole.places, promised)
-    control = join.overload
     passes, credit = False, None
     if control is not None:
         credit = control.credit

@@ -28,6 +28,8 @@ def push_by_steps(
 ) -> pa.Table:
     """The answer to ``batches``, with the watermark ``promised`` and ``newest`` event times that
     the host knows of, and a budget of ``probes``."""
+    if join.overload is not None:
+        batches = join.overload.door.admit_rest(batches)
     taken = join.intake.take(batches, join.clock, join.place, not join.has_started)
     seen = dict(join.newest)
     for source, instant in (*taken.newest.items(), *(newest or {}).items()):

@@ -165,6 +165,8 @@ class RunningJoin:
             whole = WholePush(self.intake, self.leaves)
             self.never_whole = whole.why_never
             self.whole = None if whole.why_never else whole
+        if self.overload is not None and self.whole is not None:
+            self.overload.door.leave_to(self.whole.can_choose)
 
     def _rings_of_states(self) -> list[Rows]:
         """The rings of all that is stored of joins."""
