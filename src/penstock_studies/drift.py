@@ -145,6 +145,10 @@ class Run:
     """CPU seconds of each phase."""
     results: int
     history: tuple[str, ...] = ()
+    priced: float = 0.0
+    """CPU seconds that its changes of plan were priced at, where they left something missing."""
+    cost: float = 0.0
+    """CPU seconds that these have cost beyond normal batches."""
 
     @property
     def cpu(self) -> float:
@@ -206,9 +210,9 @@ def drift(
     by_phase = spent.reshape(len(names), workload.phases, -1).sum(axis=2)
     last = measured[-1]
     runs = [
-        Run(name, tuple(phases), results, history)
-        for name, phases, results, history in zip(
-            names, by_phase.tolist(), last.results, last.histories, strict=True
+        Run(name, tuple(phases), results, history, *bill)
+        for name, phases, results, history, bill in zip(
+            names, by_phase.tolist(), last.results, last.histories, last.bills, strict=True
         )
     ]
     return Drift(workload, runs[0], tuple(runs[1:]))
@@ -221,6 +225,8 @@ class _Round:
     spent: NDArray[np.float64]
     results: list[int]
     histories: list[tuple[str, ...]]
+    bills: list[tuple[float, float]]
+    """What changes were priced at, and what they have cost."""
 
 
 def _round(
@@ -243,4 +249,10 @@ def _round(
         tuple(f"{each.at:.2f}s {each.before} → {each.plan}" for each in engine.history)
         for engine in engines
     ]
-    return _Round(np.array(spent).T, results, histories)
+    return _Round(np.array(spent).T, results, histories, [bill_of(each) for each in engines])
+
+
+def bill_of(engine: penstock.Engine) -> tuple[float, float]:
+    """What the changes of ``engine`` were priced at, and what they have cost."""
+    ended = [each.numbers for each in engine.drain_events() if each.action == "complete"]
+    return sum(each["priced"] for each in ended), sum(each["cost"] for each in ended)

@@ -38,19 +38,28 @@ def run(options: argparse.Namespace) -> None:
     print()
     print(
         text_table(
-            ["seed", "controller / best of each phase", "worst fixed / controller", "worst / best"],
+            [
+                "seed",
+                "controller / best of each phase",
+                "worst fixed / controller",
+                "worst / best",
+                "changes priced at, ms",
+                "and cost, ms",
+            ],
             [
                 [
                     each.workload.seed,
                     round(each.against_best, 2),
                     round(each.against_worst, 2),
                     round(each.against_best * each.against_worst, 2),
+                    round(1000 * each.adaptive.priced, 2),
+                    round(1000 * each.adaptive.cost, 2),
                 ]
                 for each in found
             ],
         )
     )
-    print("aims: 1.3 at most, 2 at least; the last column is the most that could be had")
+    print("aims: 1.3 at most, 2 at least; worst / best is the most that could be had")
 
 
 def workload_of(options: argparse.Namespace) -> Workload:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from penstock.errors import OptionError
 from penstock_studies import drift_study
-from penstock_studies.drift import ADAPTIVE, WORKLOADS, Workload, drift
+from penstock_studies.drift import ADAPTIVE, WORKLOADS, Drift, Run, Workload, bill_of, drift
 
 SMALL = Workload(rate=400, window=1, windows=2, phases=2, many=6.0, few=0.1, slices=4)
 
@@ -24,6 +25,17 @@ def test_all_plans_give_the_same_results() -> None:
     assert found.adaptive.results > 0
     # With a clock that ticks once a push, all runs cost the same.
     assert found.against_best == found.against_worst == 1.0
+
+
+def test_what_changes_were_priced_at_is_told_beside_what_they_cost() -> None:
+    ended = [
+        SimpleNamespace(action=action, numbers={"priced": priced, "cost": 2 * priced})
+        for action, priced in (("complete", 1.0), ("begin", 9.0), ("complete", 3.0))
+    ]
+    engine = SimpleNamespace(drain_events=lambda: ended)
+    assert bill_of(engine) == (4.0, 8.0)  # type: ignore[arg-type]
+    found = Drift(SMALL, Run(ADAPTIVE, (1.0,), 0, (), 4.0, 8.0), ())
+    assert (found.adaptive.priced, found.adaptive.cost) == (4.0, 8.0)
 
 
 def test_phases_take_turns() -> None:
