@@ -107,7 +107,8 @@ class Running:
 
     def workers(self) -> list[int]:
         """Python workers: not the daemons that they were forked from."""
-        daemons = self.pids("worker_daemon")
+        tree = process_tree.processes(self.process.pid)
+        daemons = [pid for pid in tree if process_tree.name(pid) == "worker_daemon"]
         return [pid for pid in daemons if process_tree.parent(pid) in daemons]
 
     def kill_all(self) -> None:

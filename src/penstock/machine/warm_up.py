@@ -21,6 +21,8 @@ from penstock.errors import InputError
 from penstock.kernels.compilation import announce_compilation, compilations
 from penstock.query.parse import parse
 from penstock.values.key_types import key_type_of
+from penstock.values.partitioner import PARTITIONERS, SPARK, Partitioner
+from penstock.values.value_hash import value_hashes
 
 
 def warm_up(progress: Callable[[int, int], None] | None = None) -> int:
@@ -55,7 +57,16 @@ def warm_up(progress: Callable[[int, int], None] | None = None) -> int:
         restored.finish()
         if progress is not None:
             progress(number + 1, len(cases))
+    _place()
     return compilations.count - before
+
+
+def _place() -> None:
+    """Choose cells and partitions by numbers and by texts."""
+    for values in (pa.array([1, 2, None]), pa.array(["one", "two", None])):
+        value_hashes(values)
+        for function in (*PARTITIONERS, SPARK):
+            Partitioner(function, 3).numbers(values)
 
 
 _TYPES: dict[str, Any] = {

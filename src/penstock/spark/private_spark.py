@@ -84,8 +84,12 @@ def jars_folder() -> Path:
 
 
 def load_worker() -> None:
-    """Load what a Python worker of a stateful operator loads."""
+    """Load what the Python processes of a query load: workers, and those that plan."""
     import pyspark.sql.streaming.proto.StateMessage_pb2
+    import pyspark.sql.streaming.python_streaming_source_runner
+    import pyspark.sql.worker.create_data_source
+    import pyspark.sql.worker.lookup_data_sources
+    import pyspark.sql.worker.plan_data_source_read
     import pyspark.worker  # noqa: F401
 
 

@@ -138,7 +138,6 @@ def _started(asked: dict[str, str], log_level: str | None, tricks: Sequence[Tric
         return _built(_unset_in(given, settings) | asked)
     found = find_java()
     os.environ["JAVA_HOME"] = str(found.home)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings |= _OWN
     java = given.get(_JAVA_OPTIONS, "")  # Of options that contradict, Java takes the last.
@@ -151,7 +150,8 @@ def _started(asked: dict[str, str], log_level: str | None, tricks: Sequence[Tric
             os.environ.setdefault(name, value)
         if not each.unless or each.unless not in java:
             lean.append(each.java(found))
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        os.environ.setdefault(name, sys.executable)
     options = {_JAVA_OPTIONS: " ".join(filter(None, [*lean, java]))}
     spark = _built(_unset_in(given, settings) | asked | options | more)
     private_spark.claim_java()

@@ -54,6 +54,14 @@ def command_line(pid: int) -> str:
         return ""
 
 
+def name(pid: int) -> str:
+    """The name that the system shows for ``pid``, 15 letters at most; empty if it has ended."""
+    try:
+        return (_PROC / str(pid) / "comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 def _tree(root: int) -> Iterator[tuple[int, list[str]]]:
     """The process ``root`` and its descendants, with the fields of ``stat`` from the state on."""
     found: dict[int, list[str]] = {}

@@ -1,0 +1,65 @@
+"""``forked_python.py PYTHON ARGUMENTS…``: a Python that is forked instead of started.
+
+It is run by its file, with as little of Python as there can be, and asks the parent that
+:mod:`penstock.spark.start.python_parent` describes for a process with these arguments. As long as
+this lives, so does the small process here, and passes on the signal to end. If there is no parent,
+or it is not ready, it becomes ``PYTHON`` itself.
+"""
+
+import _socket
+import contextlib
+import os
+import signal
+import sys
+
+_VARIABLE = "PENSTOCK_PYTHON_PARENT"
+_SECONDS = 4.0
+"""Seconds for which a parent that is still loading, or compiles kernels, is waited for: Spark takes
+a process for lost that has not answered in ten."""
+
+
+def asked(arguments: list[str]) -> "tuple[int, _socket.socket] | None":
+    """The process that was forked, and the line that ends with it; None if there is none."""
+    address = os.environ.get(_VARIABLE)
+    if address is None or len(arguments) < 2 or arguments[0] != "-m":
+        return None
+    import json
+
+    line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    wish = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
+    content = json.dumps(wish).encode()
+    files = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+    try:
+        line.settimeout(_SECONDS)
+        line.connect(address)
+        if not line.recv(1):
+            return None
+        line.settimeout(None)
+        size = len(content).to_bytes(8, "little")
+        line.sendmsg([size], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
+        line.sendall(content)
+        told = line.recv(8)
+    except OSError:
+        return None
+    return (int.from_bytes(told, "little"), line) if len(told) == 8 else None
+
+
+def main(python: str, *arguments: str) -> None:
+    """Have ``arguments`` carried out by a fork, else by ``python``."""
+    end = {signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, end)  # It waits until there is somebody to tell.
+    found = asked(list(arguments))
+    if found is None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, end)
+        os.execv(python, [python, *arguments])
+    pid, line = found
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, end)
+    for number in (0, 1, 2):  # They are the fork's; who reads from them waits for its end alone.
+        os.close(number)
+    with contextlib.suppress(OSError):
+        line.recv(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
