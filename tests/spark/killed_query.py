@@ -75,11 +75,13 @@ class Running:
     def __init__(self, folder: Path, master: str = "local[2,8]", *more: str) -> None:
         self._folder = folder
         self._log = open(folder / "driver.log", "ab")  # noqa: SIM115
+        # On a cluster it is "python3", else what the session chooses.
+        python = {} if master.startswith("local[") else {"PYSPARK_PYTHON": sys.executable}
         self.process = subprocess.Popen(
             [sys.executable, str(PROGRAM), str(folder), master, *more],
             stdout=self._log,
             stderr=self._log,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},  # On a cluster it is "python3".
+            env=os.environ | python,
         )
 
     @property
