@@ -106,7 +106,8 @@ def format_of(name: str) -> FileFormat:
     """The format called ``name``."""
     found = FORMATS.get(name.lower())
     if found is None:
-        raise OptionError(f"format {name!r} is not read here; choose from: {', '.join(FORMATS)}")
+        known = ", ".join((*FORMATS, "kafka", "rate"))
+        raise OptionError(f"format {name!r} is not read here; choose from: {known}")
     return found
 
 

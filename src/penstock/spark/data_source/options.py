@@ -193,12 +193,12 @@ def _placed(
         None if checkpoint is None else Ledger(checkpoint),
         given.get("orders"),
         interval,
-        given.get("reports", "false").lower() == "true",
+        _flag(given, "reports"),
         _cache_bytes(given.get("snapshotcache", _CACHE)),
-        None if checkpoint is None else _durable_seconds(given, settings, made),
+        _durable_seconds(given, settings, made),
         given.get("dropped"),
         {} if query.by_rows else _ahead(sources, moving),
-        given.get("flush", "false").lower() == "true" and query.waits_for_watermark,
+        _flag(given, "flush") and query.waits_for_watermark,
         parted.aligned,
         parted.relayed,
         parted.reasons,
@@ -216,6 +216,14 @@ def _ahead(sources: Mapping[str, Given], moving: list[str]) -> dict[str, int]:
     return {name: most for name, most in found.items() if most is not None}
 
 
+def _flag(given: Mapping[str, str], name: str) -> bool:
+    """Whether the option ``name`` of the query is true; by default it is not."""
+    value = given.get(name, "false").strip().lower()
+    if value not in ("true", "false"):
+        raise OptionError(f"{name} is true or false, not {value!r}")
+    return value == "true"
+
+
 def _cache_bytes(text: str) -> int:
     match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)b?\s*", text.lower())
     if match is None:
@@ -229,7 +237,7 @@ def _durable_seconds(
     """Seconds between two snapshots in the checkpoint folder, if windows need any."""
     text = given.get("snapshotinterval", _INTERVAL)
     seconds = (milliseconds("snapshotInterval", text) or 0) / 1e3
-    reason = unkept_by_sources(settings, made)
+    reason = None if "checkpointlocation" not in given else unkept_by_sources(settings, made)
     if reason is None or not seconds:
         return None
     warnings.warn(
