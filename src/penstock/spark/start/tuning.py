@@ -142,7 +142,7 @@ TRICKS = (
     Trick(
         "parent",
         "Spark's Python processes are forked from one that has everything loaded",
-        "data source lane: 1.5 of CPU seconds, 1.45 with the start, and 350 MB",
+        "data source lane: 1.5 of CPU seconds, 1.45 with the start, and 280 MB",
         environment=start_parent,
     ),
     Trick(
