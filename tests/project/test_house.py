@@ -56,6 +56,7 @@ TWINS = {
     "composites": "engine/state/test_compiled_state.py",
     "guards": "engine/compiled/test_kinds.py",
     "demand": "engine/feedback/test_feedback.py",
+    "door": "engine/overload/test_door.py",
     "group_table": "kernels/test_group_table.py",
     "heap": "engine/output/test_aggregation.py",
     "index": "engine/state/test_rows.py",
