@@ -58,10 +58,15 @@ def buckets_of(keys: list[int], word: int) -> int:
 
 
 @pytest.mark.parametrize("flood", [flood_of_narrow_keys, flood_of_wide_keys])
-def test_chosen_keys_are_spread(flood: object) -> None:
+def test_chosen_keys_are_spread(flood: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By most factors: one in seventy fills less than half as many buckets as there are keys."""
     keys = flood()  # type: ignore[operator]
     assert len(set(keys)) == COUNT
-    assert buckets_of(keys, hash_factor.shift_for(CAPACITY)) > COUNT // 2
+    found = []
+    for _ in range(9):
+        monkeypatch.setattr(hash_factor, "_FACTOR", hash_factor.random_factor())
+        found.append(buckets_of(keys, hash_factor.shift_for(CAPACITY)))
+    assert np.median(found) > COUNT // 2
 
 
 def test_a_known_factor_can_be_flooded() -> None:
