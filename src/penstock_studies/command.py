@@ -55,10 +55,10 @@ def _list() -> int:
 
     print("Figures and tables of the papers:")
     for each in EXPERIMENTS:
-        print(f"  {each.name:15}{each.paper}, {each.figure}: {each.title}")
+        print(f"  {each.name:18}{each.paper}, {each.figure}: {each.title}")
     print("\nStudies, printed as tables:")
     for name, module in STUDIES.items():
-        print(f"  {name:15}{_module(module).ABOUT}")
+        print(f"  {name:18}{_module(module).ABOUT}")
     print("\npenstock experiment all --quick runs all figures and writes a report.")
     print("penstock experiment NAME --help shows the options of one.")
     return 0
