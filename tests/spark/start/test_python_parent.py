@@ -96,11 +96,31 @@ def test_a_parent_that_has_ended_is_done_without(script: str, tmp_path: Path) ->
 
 def test_a_parent_that_is_busy_is_not_waited_for(script: str, tmp_path: Path) -> None:
     (parent,) = worker_python._parents
+    late = Path(os.environ[VARIABLE] + ".late")
+    assert not late.exists()
     parent.send_signal(signal.SIGSTOP)
     try:
         assert told(script, tmp_path)[0] is False
+        assert late.exists(), "those who come next hardly wait"
+        assert told(script, tmp_path)[0] is False
     finally:
         parent.send_signal(signal.SIGCONT)
+
+
+def test_a_parent_that_has_become_ready_is_waited_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_python, "_parents", [])
+    for name, value in pythons().items():
+        monkeypatch.setenv(name, value)
+    (address,) = start_parent().values()
+    late = Path(f"{address}.late")
+    late.touch()
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(address)
+        assert line.recv(1)
+    assert not late.exists()
+    worker_python._parents[0].communicate()
 
 
 def test_the_signal_to_end_is_passed_on(script: str, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 It is run by its file, with as little of Python as there can be, and asks the parent that
 :mod:`penstock.spark.start.python_parent` describes for a process with these arguments. As long as
 this lives, so does the small process here, and passes on the signal to end. If there is no parent,
-or it is not ready, it becomes ``PYTHON`` itself.
+or it is not ready, it becomes ``PYTHON`` itself. A process that has waited in vain leaves a file
+beside the address, and while it is there others wait hardly at all: a parent that compiles kernels,
+the first time on a machine, is not ready for a minute.
 """
 
 import _socket
@@ -14,8 +16,12 @@ import sys
 
 _VARIABLE = "PENSTOCK_PYTHON_PARENT"
 _SECONDS = 4.0
-"""Seconds for which a parent that is still loading, or compiles kernels, is waited for: Spark takes
-a process for lost that has not answered in ten."""
+"""Seconds for which a parent that is still loading is waited for: Spark takes a process for lost
+that has not answered in ten."""
+_LATE = ".late"
+"""Ending of the file that tells that it was waited for in vain."""
+_BRIEFLY = 0.2
+"""Seconds for which it is waited for then."""
 
 
 def asked(arguments: list[str]) -> "tuple[int, _socket.socket] | None":
@@ -26,11 +32,12 @@ def asked(arguments: list[str]) -> "tuple[int, _socket.socket] | None":
     import json
 
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    late = address + _LATE
     wish = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
     content = json.dumps(wish).encode()
     files = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
     try:
-        line.settimeout(_SECONDS)
+        line.settimeout(_BRIEFLY if os.path.exists(late) else _SECONDS)
         line.connect(address)
         if not line.recv(1):
             return None
@@ -39,6 +46,10 @@ def asked(arguments: list[str]) -> "tuple[int, _socket.socket] | None":
         line.sendmsg([size], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
         line.sendall(content)
         told = line.recv(8)
+    except TimeoutError:
+        with contextlib.suppress(OSError):
+            open(late, "w").close()
+        return None
     except OSError:
         return None
     return (int.from_bytes(told, "little"), line) if len(told) == 8 else None

@@ -51,6 +51,7 @@ def main(address: str, number: str) -> None:
     preload()
     gc.collect()
     gc.freeze()  # What is loaded is no garbage, and pages that nobody looks at stay shared.
+    Path(f"{address}.late").unlink(missing_ok=True)  # Those who come now need not hurry.
     with socket.socket(fileno=int(number)) as listening, selectors.DefaultSelector() as waiting:
         waiting.register(0, selectors.EVENT_READ)
         waiting.register(listening, selectors.EVENT_READ)
