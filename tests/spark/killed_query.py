@@ -108,9 +108,17 @@ class Running:
         ]
 
     def workers(self) -> list[int]:
-        """Python workers: not the daemons that they were forked from."""
+        """Python workers: not the daemons that they were forked from.
+
+        A daemon is forked from the parent of all Pythons, which gives it its name, or was started
+        as one, where the parent was not ready: then its command line tells."""
         tree = process_tree.processes(self.process.pid)
-        daemons = [pid for pid in tree if process_tree.name(pid) == "worker_daemon"]
+        daemons = [
+            pid
+            for pid in tree
+            if process_tree.name(pid) == "worker_daemon"
+            or "worker_daemon" in process_tree.command_line(pid)
+        ]
         return [pid for pid in daemons if process_tree.parent(pid) in daemons]
 
     def kill_all(self) -> None:

@@ -43,7 +43,7 @@ FAULTS = (
         GUARDS,
         """                found[0, :most],
             )
-            if woken < most:  # Else there may be more who wait for the same keys.
+            if woken < most:  # Else more rows may wait for the same keys.
                 progress[ROW] += count
 """,
         """                found[0, : min(most, 256)],
@@ -62,7 +62,7 @@ FAULTS = (
     Fault(
         "rows that wake pass the other guards unasked",
         GUARDS,
-        "count = _pass(code, at, each, rings, narrow, counts, woken, keys, found, active)",
+        "count = _pass(tables, at, each, woken)",
         "count = woken",
         cases=150,
     ),

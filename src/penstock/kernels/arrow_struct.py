@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.kernels import door
+from penstock.kernels.door import ALL, KIND, keep
 from penstock.kernels.kernel import inlined, kernel
 from penstock.kernels.pointer import bytes_at, call, int64s
 from penstock.kernels.ring import DIGIT, sort_by_digits, survey
@@ -147,7 +147,7 @@ def _choose(
     earliest = fact[EARLIEST]
     fact[CHOSEN] = -1
     fact[LATE] = fact[WITHOUT_TIME] = fact[LEFT] = 0
-    is_open = doors[door.KIND] == door.ALL
+    is_open = doors[KIND] == ALL
     if valid == 0:
         lowest, highest, rising = survey(times)
         if lowest < -farthest or highest > farthest:
@@ -159,7 +159,7 @@ def _choose(
             in_order = int64s(fact[PLACES], count)
             for i in range(count):
                 in_order[np.uint64(i)] = i
-            number = door.keep(doors, found, in_order, count, count - 1)
+            number = keep(doors, found, in_order, count, count - 1)
             fact[FIRST] = times[in_order[0]] * ticks
             fact[CHOSEN], fact[LEFT] = number, count - number
             return READY
@@ -181,7 +181,7 @@ def _choose(
     number = np.int64(chosen)
     if not is_open:
         on_time = number
-        number = np.int64(door.keep(doors, found, places[0], on_time, newest))
+        number = np.int64(keep(doors, found, places[0], on_time, newest))
         fact[LEFT] = on_time - number
     fact[CHOSEN] = number
     if number:

@@ -19,6 +19,7 @@ from penstock.engine.feedback.feedback import Detection, Feedback
 from penstock.engine.overload.overload import Overload
 from penstock.errors import InputError
 from penstock.kernels.compilation import announce_compilation, compilations
+from penstock.kernels.door import draw
 from penstock.query.parse import parse
 from penstock.values.key_types import key_type_of
 from penstock.values.partitioner import PARTITIONERS, SPARK, Partitioner
@@ -62,11 +63,12 @@ def warm_up(progress: Callable[[int, int], None] | None = None) -> int:
 
 
 def _place() -> None:
-    """Choose cells and partitions by numbers and by texts."""
+    """Choose cells and partitions by numbers and by texts, and rows at the door by chance."""
     for values in (pa.array([1, 2, None]), pa.array(["one", "two", None])):
         value_hashes(values)
         for function in (*PARTITIONERS, SPARK):
             Partitioner(function, 3).numbers(values)
+    draw(np.uint64(1), np.uint64(1), np.empty(1, np.bool_))
 
 
 _TYPES: dict[str, Any] = {
