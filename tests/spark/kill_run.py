@@ -162,7 +162,7 @@ def run_with_sides(
             job.poll(0.1)
     spark.stop()
     if job.failure is not None:
-        sys.exit(job.failure.details)
+        sys.exit(f"{job.failure.reason}\n{job.failure.details}")
 
 
 if __name__ == "__main__":

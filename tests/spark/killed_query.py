@@ -89,13 +89,19 @@ class Running:
         commits = self._folder / "checkpoint" / "commits"
         return sum(name.isdigit() for name in os.listdir(commits)) if commits.is_dir() else 0
 
+    @property
+    def said(self) -> str:
+        """The last words of all drivers of the folder, and how this one has ended."""
+        log = (self._folder / "driver.log").read_text()[-3_000:]
+        return f"exit code {self.process.poll()}, after {self.committed} batches\n{log}"
+
     def wait_for(self, happened: Callable[[], bool], seconds: float = 300) -> bool:
         """Whether it happened before the driver came to its end."""
         until = time.monotonic() + seconds
         while not happened():
             if self.process.poll() is not None:
                 return False
-            assert time.monotonic() < until, (self._folder / "driver.log").read_text()[-3_000:]
+            assert time.monotonic() < until, f"it did not happen in {seconds} s\n{self.said}"
             time.sleep(0.02)
         return True
 
@@ -148,8 +154,8 @@ def check(folder: Path, pushes: list[dict[str, pa.Table]], is_partitioned: bool 
     }
     found = pa.concat_tables([pq.read_table(folder / "results" / name) for name in files])
     rows = list(zip(*(found.column(name).to_pylist() for name in "abc"), strict=True))
-    assert sum(oracle.late.values()) == 0
-    assert len(expected) > 300
+    assert sum(oracle.late.values()) == 0, oracle.late
+    assert len(expected) > 300, len(expected)
     differs = difference(rows, expected)
     assert differs is None, differs
 
@@ -197,7 +203,7 @@ def kill_often(folder: Path, chance: random.Random, more: tuple[str, ...], most:
         running = Running(folder, "local[2,8]", *more)
         begun = running.committed
         if not running.wait_for(lambda b=begun, r=running: r.committed > b):  # type: ignore[misc]
-            assert running.process.returncode == 0, (folder / "driver.log").read_text()[-3_000:]
+            assert running.process.returncode == 0, running.said
             break
         while kills < most and running.process.poll() is None:
             time.sleep(chance.uniform(0, 2))

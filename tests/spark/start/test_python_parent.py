@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,10 +22,17 @@ from penstock.spark.start.worker_python import VARIABLE, pythons, start_parent
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there are forks on Linux alone")
 PROGRAM = """
-import json, os, sys, time
+import json, os, pathlib, sys, time
 loaded = 'penstock.spark.data_source.stream_reader' in sys.modules
 if sys.argv[1:] == ['wait']:
     print(os.getpid(), flush=True)
+    time.sleep(600)
+if sys.argv[1:] == ['note']:
+    pathlib.Path('noted').touch()
+    sys.exit()
+if sys.argv[1:] == ['gone']:
+    sys.exit(5)
+if sys.argv[1:] == ['child'] and os.fork() == 0:
     time.sleep(600)
 print(json.dumps([loaded, sys.argv[1:], os.getcwd(), os.environ.get('SAID'), input(), __name__]))
 print('to error', file=sys.stderr)
@@ -61,7 +71,7 @@ def told(script: str, folder: Path) -> list[object]:
         text=True,
         check=False,
     )
-    assert done.stderr == "to error\n"
+    assert (done.stderr, done.returncode) == ("to error\n", 3)
     found: list[object] = json.loads(done.stdout)
     return found
 
@@ -137,6 +147,135 @@ def test_the_signal_to_end_is_passed_on(script: str, tmp_path: Path) -> None:
         small.send_signal(signal.SIGTERM)
         small.wait()
     until(lambda: not process_tree.command_line(fork))
+
+
+def test_a_fork_outlives_the_parent(script: str, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [script, "-m", "told_program", "one"],
+        cwd=tmp_path / "a folder",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as small:
+        (parent,) = worker_python._parents
+        until(lambda: len(process_tree.processes(parent.pid)) > 1)
+        until(lambda: "told_program" in map(process_tree.name, process_tree.processes(parent.pid)))
+        parent.kill()
+        parent.wait()
+        answer, _ = small.communicate("later\n")
+    assert json.loads(answer)[0] is True
+    assert "later" in answer
+    assert small.returncode == 3
+
+
+def test_many_at_once(script: str, tmp_path: Path) -> None:
+    running = [
+        subprocess.Popen(
+            [script, "-m", "told_program", str(number)],
+            cwd=tmp_path / "a folder",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for number in range(12)
+    ]
+    for number, small in enumerate(running):
+        answer, _ = small.communicate("from here\n")
+        assert json.loads(answer)[1] == [str(number)]
+
+
+def test_what_a_fork_leaves_behind_is_not_waited_for(script: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [script, "-m", "told_program", "child"],
+        input=b"from here\n",
+        cwd=tmp_path / "a folder",
+        check=False,
+    )
+    assert done.returncode == 3
+    left = [
+        p
+        for p in os.listdir("/proc")
+        if p.isdigit() and process_tree.name(int(p)) == "told_program"
+    ]
+    for pid in left:
+        if Path(f"/proc/{pid}/cwd").resolve() == tmp_path / "a folder":
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def test_a_folder_that_is_gone_is_no_matter(script: str, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = f"cd {shlex.quote(str(gone))} && rmdir ../gone && exec {script} -m told_program gone"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "a folder")}
+    assert subprocess.run(["sh", "-c", program], env=environment, check=False).returncode == 5
+
+
+def wish(folder: Path) -> tuple[socket.socket, int]:
+    """A line to the parent on which a program is wished that leaves a note, and the fork's number,
+    which is not answered yet."""
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(os.environ[VARIABLE])
+    assert line.recv(1)
+    told = {"arguments": ["-m", "told_program", "note"], "folder": str(folder)}
+    content = json.dumps(told | {"environment": dict(os.environ)}).encode()
+    socket.send_fds(line, [len(content).to_bytes(8, "little")], [0, 1, 2])
+    line.sendall(content)
+    return line, int.from_bytes(line.recv(8), "little")
+
+
+def test_a_fork_that_is_not_answered_does_nothing(script: str, tmp_path: Path) -> None:
+    line, fork = wish(tmp_path / "a folder")
+    line.close()
+    until(lambda: not process_tree.command_line(fork))
+    assert not (tmp_path / "a folder" / "noted").exists()
+    line, _ = wish(tmp_path / "a folder")
+    with line:
+        line.sendall(b"!")
+        assert line.recv(1) == b"\0"
+    assert (tmp_path / "a folder" / "noted").exists()
+
+
+@pytest.mark.parametrize("before", ["a wish", "a fork"])
+def test_a_parent_that_dies_in_between_is_done_without(
+    before: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a folder").mkdir()
+    (tmp_path / "a folder" / "told_program.py").write_text(PROGRAM)
+    address = str(tmp_path / "parent")
+    monkeypatch.setenv(VARIABLE, address)
+
+    def parent() -> None:
+        with listening.accept()[0] as line:
+            line.sendall(b"!")
+            if before == "a fork":
+                size, files, *_ = socket.recv_fds(line, 8, 3)
+                line.recv(int.from_bytes(size, "little"), socket.MSG_WAITALL)
+                for file in files:
+                    os.close(file)
+
+    with socket.socket(socket.AF_UNIX) as listening, ThreadPoolExecutor() as pool:
+        listening.bind(address)
+        listening.listen()
+        dying = pool.submit(parent)
+        assert told(pythons()["PYSPARK_PYTHON"], tmp_path)[0] is False
+        dying.result()
+
+
+@pytest.mark.parametrize("place", ["f" * 120, "nowhere"])
+def test_where_there_is_no_place_for_it_there_is_none(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_python, "_parents", [])
+    for name, value in pythons().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / place))
+    if place != "nowhere":
+        (tmp_path / place).mkdir()
+    assert start_parent() == {}
+    assert worker_python._parents == []
+    assert [*tmp_path.glob("f*/*")] == []
 
 
 def test_the_parent_ends_with_the_process_that_made_it(tmp_path: Path) -> None:

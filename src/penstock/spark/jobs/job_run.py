@@ -200,9 +200,10 @@ class JobRun:
                 events.append(self._end(query))
             elif self._stop_reason is not None and self._may_stop(bool(events)):
                 query.stop()
-        except (Py4JError, OSError):
+        except (Py4JError, OSError) as error:
+            told_by = redacted(f"{type(error).__name__}: {error}")
             self.ended = True
-            self.failure = Failure(self._now(), run, "Spark's process has died")
+            self.failure = Failure(self._now(), run, "Spark's process has died", told_by)
             return [self._noted(self.failure)]
         return events
 

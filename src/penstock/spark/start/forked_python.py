@@ -2,10 +2,10 @@
 
 It is run by its file, with as little of Python as there can be, and asks the parent that
 :mod:`penstock.spark.start.python_parent` describes for a process with these arguments. As long as
-this lives, so does the small process here, and passes on the signal to end. If there is no parent,
-or it is not ready, it becomes ``PYTHON`` itself. A process that has waited in vain leaves a file
-beside the address, and while it is there others wait hardly at all: a parent that compiles kernels,
-the first time on a machine, is not ready for a minute.
+this lives, so does the small process here; it passes on the signal to end, and the exit code. If
+there is no parent, or it is not ready, it becomes ``PYTHON`` itself. A process that has waited in
+vain leaves a file beside the address, and while it is there others wait hardly at all: a parent
+that compiles kernels, the first time on a machine, is not ready for a minute.
 """
 
 import _socket
@@ -15,9 +15,9 @@ import signal
 import sys
 
 _VARIABLE = "PENSTOCK_PYTHON_PARENT"
-_SECONDS = 4.0
-"""Seconds for which a parent that is still loading is waited for: Spark takes a process for lost
-that has not answered in ten."""
+_SECONDS = 2.0
+"""Seconds for which a parent that is still loading is waited for, and then for its fork: Spark
+takes a process for lost that has not answered in ten, and on a busy machine Python takes most."""
 _LATE = ".late"
 """Ending of the file that tells that it was waited for in vain."""
 _BRIEFLY = 0.2
@@ -33,26 +33,30 @@ def asked(arguments: list[str]) -> "tuple[int, _socket.socket] | None":
 
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     late = address + _LATE
-    wish = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
-    content = json.dumps(wish).encode()
     files = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
     try:
+        wish = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
+        content = json.dumps(wish).encode()
         line.settimeout(_BRIEFLY if os.path.exists(late) else _SECONDS)
         line.connect(address)
         if not line.recv(1):
             return None
-        line.settimeout(None)
+        line.settimeout(_SECONDS)
         size = len(content).to_bytes(8, "little")
         line.sendmsg([size], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
         line.sendall(content)
         told = line.recv(8)
+        if not told:
+            return None
+        line.sendall(b"!")  # Now it is the fork's, and not before.
+        line.settimeout(None)
     except TimeoutError:
         with contextlib.suppress(OSError):
             open(late, "w").close()
         return None
     except OSError:
         return None
-    return (int.from_bytes(told, "little"), line) if len(told) == 8 else None
+    return int.from_bytes(told, "little"), line
 
 
 def main(python: str, *arguments: str) -> None:
@@ -68,8 +72,10 @@ def main(python: str, *arguments: str) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, end)
     for number in (0, 1, 2):  # They are the fork's; who reads from them waits for its end alone.
         os.close(number)
+    code = b""
     with contextlib.suppress(OSError):
-        line.recv(1)
+        code = line.recv(1)
+    os._exit(code[0] if code else 1)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,10 @@ files here and waits for what was forked to end. What was forked has the files o
 Spark speaks to it as ever. Where there is no parent, or it is not ready, the script goes on as
 Python.
 
+Nothing is run twice, and nothing is left out, whoever dies: a fork tells its number and begins when
+this was answered. The small process that has answered waits for the fork, one that has not goes on
+as Python, and a fork without an answer ends.
+
 The parent ends with the process that made it: it reads from a pipe that this one holds.
 """
 
@@ -30,9 +34,9 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock.spark.start.preload import preload
 
@@ -40,17 +44,17 @@ _FILES = 3
 """Open files that come with a wish: standard input, output and error."""
 _MOST_BYTES = 1 << 22
 """Of a wish; Linux takes no more for arguments and environment."""
-_SECONDS = 10
-"""Seconds for which the rest of a wish is waited for."""
+_SECONDS = 2
+"""Seconds for which what is to come next from the one who asks is waited for."""
 
 
 def main(address: str, number: str) -> None:
     """Load everything, and fork for whoever asks at ``address``, the socket with this number."""
-    signal.signal(signal.SIGCHLD, _reap)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # It is for the process that made this one.
     preload()
     gc.collect()
     gc.freeze()  # What is loaded is no garbage, and pages that nobody looks at stay shared.
+    signal.signal(signal.SIGCHLD, _reap)
     Path(f"{address}.late").unlink(missing_ok=True)  # Those who come now need not hurry.
     with socket.socket(fileno=int(number)) as listening, selectors.DefaultSelector() as waiting:
         waiting.register(0, selectors.EVENT_READ)
@@ -60,21 +64,18 @@ def main(address: str, number: str) -> None:
             if 0 in ready:
                 break
             connection, _ = listening.accept()
-            with connection, contextlib.suppress(OSError):  # Whoever asked may be gone.
+            files = array.array("i")
+            # Whoever asked may be gone, and goes on alone if there is no fork.
+            with connection, contextlib.suppress(OSError, ValueError):
                 connection.settimeout(_SECONDS)
                 connection.sendall(b"!")  # Who has not waited for this wishes nothing any more.
-                try:
-                    wish, files = _received(connection)
-                    pid = os.fork()
-                except (OSError, ValueError):
-                    continue  # Whoever asked goes on alone.
-                if pid == 0:
+                wish = _received(connection, files)
+                if os.fork() == 0:
                     waiting.close()
                     listening.close()
                     _become(wish, files, connection)
-                connection.sendall(pid.to_bytes(8, "little"))
-                for file in files:
-                    os.close(file)
+            for file in files:
+                os.close(file)
     shutil.rmtree(os.path.dirname(address), ignore_errors=True)
 
 
@@ -85,9 +86,8 @@ def _reap(*_: object) -> None:
             pass
 
 
-def _received(connection: socket.socket) -> tuple[Mapping[str, Any], list[int]]:
-    """What is wanted, and the files that it is to have."""
-    files = array.array("i")
+def _received(connection: socket.socket, files: array.array[int]) -> Mapping[str, Any]:
+    """What is wanted; the files that it is to have are put into ``files``."""
     space = socket.CMSG_SPACE(_FILES * files.itemsize)
     content, aside, _, _ = connection.recvmsg(8, space)
     for level, kind, data in aside:
@@ -102,42 +102,62 @@ def _received(connection: socket.socket) -> tuple[Mapping[str, Any], list[int]]:
         if not more:
             raise ValueError("the one who asked is gone")
         told += more
-    return json.loads(told), list(files)
+    wish: Mapping[str, Any] = json.loads(told)
+    return wish
 
 
-def _become(wish: Mapping[str, Any], files: list[int], connection: socket.socket) -> None:
+def _become(wish: Mapping[str, Any], files: Sequence[int], connection: socket.socket) -> NoReturn:
     """Be what is wanted, to the end of this process. ``connection`` stays open until then, which is
-    how the one who asked knows."""
+    how the one who asked knows, and tells the exit code."""
     code = 1
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        for number, file in enumerate(files):
-            os.dup2(file, number)
-            os.close(file)
-        os.chdir(wish["folder"])
-        os.environ.clear()
-        os.environ.update(wish["environment"])
-        _, module, *arguments = wish["arguments"]
-        if not sys.flags.safe_path:
-            sys.path[0] = wish["folder"]
-        paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        sys.path[1:1] = [path for path in paths if path and path not in sys.path]
-        sys.argv[1:] = arguments
-        with contextlib.suppress(OSError):  # The name that the system shows.
-            Path("/proc/self/comm").write_text(module.rpartition(".")[2])
-        sys.modules.pop(module, None)  # It is run, though it may have been imported.
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-        code = 0
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if _is_answered(wish, connection):
+            os.register_at_fork(after_in_child=connection.close)  # Forks of this one may live on.
+            code = _carried_out(wish, files)
     except BaseException:
         traceback.print_exc()
     finally:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
+        with contextlib.suppress(Exception):
+            connection.sendall(bytes([code % 256]))
         os._exit(code)
+
+
+def _is_answered(wish: Mapping[str, Any], connection: socket.socket) -> bool:
+    """Whether the one who asked knows that this fork is there, and leaves the wish to it."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        os.chdir(wish["folder"])
+        connection.sendall(os.getpid().to_bytes(8, "little"))
+        return connection.recv(1) != b""
+    except OSError:
+        return False
+
+
+def _carried_out(wish: Mapping[str, Any], files: Sequence[int]) -> int:
+    """The exit code of the module that is wanted."""
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(wish["environment"])
+    _, module, *arguments = wish["arguments"]
+    if not sys.flags.safe_path:
+        sys.path[0] = wish["folder"]
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [path for path in paths if path and path not in sys.path]
+    sys.argv[1:] = arguments
+    with contextlib.suppress(OSError):  # The name that the system shows.
+        Path("/proc/self/comm").write_text(module.rpartition(".")[2])
+    sys.modules.pop(module, None)  # It is run, though it may have been imported.
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -66,7 +67,10 @@ def start_parent() -> dict[str, str]:
     if _parents or os.environ.get("PYSPARK_PYTHON") != worker_python():
         return {}
     os.environ.pop(VARIABLE, None)  # Of the process that started this one.
-    folder = tempfile.mkdtemp(prefix="penstock-python-")
+    try:
+        folder = tempfile.mkdtemp(prefix="penstock-python-")
+    except OSError:
+        return {}
     address = os.path.join(folder, "parent")
     environment = {
         **os.environ,
@@ -75,16 +79,20 @@ def start_parent() -> dict[str, str]:
         "PYTHONUNBUFFERED": "YES",
     }
     command = [sys.executable, "-m", "penstock.spark.start.python_parent"]
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(address)
-        listening.listen(64)
-        process = subprocess.Popen(
-            [*command, address, str(listening.fileno())],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            pass_fds=(listening.fileno(),),
-            start_new_session=True,
-        )
+    try:
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(address)  # There is not room for every path.
+            listening.listen(64)
+            process = subprocess.Popen(
+                [*command, address, str(listening.fileno())],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(listening.fileno(),),
+                start_new_session=True,
+            )
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return {}
     _parents.append(process)
     return {VARIABLE: address}
