@@ -35,6 +35,7 @@ SCHEMAS = {
     "B": NARROW,
     "C": NARROW,
     "D": pa.schema([("k", pa.int64()), ("name", pa.large_string())]),
+    "Clicks": pa.schema([("k", pa.int64()), ("at", pa.timestamp("us"))]),
     "Queue": pa.schema([("k", pa.int64()), ("arrival", pa.int64())]),
 }
 

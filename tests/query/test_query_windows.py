@@ -125,7 +125,7 @@ def test_freshness(written: str, milliseconds: int | None) -> None:
         ("D [NOW]", "[NOW]", "event-time column"),
         ("D [ROWS 5]", "[ROWS 5]", "arrival"),
         ("Queue [UNBOUNDED]", "[UNBOUNDED]", "event-time column"),
-        ("Nope [NOW]", "Nope", "streams are A, B, C, D, Queue"),
+        ("Nope [NOW]", "Nope", "streams are A, B, C, D, Clicks, Queue"),
     ],
 )
 def test_refused_window(written: str, place: str, says: str) -> None:

@@ -178,13 +178,18 @@ def _window(
             f"{window} on {item.alias.text} needs {needed}; {source} has {listed(schema.names)}",
             text,
             *item.window.span,
-            "name the event-time column with event_time=…, or write no window if the relation "
-            f"is static{_inside(schema)}",
+            f"name the event-time column: event_time = {_instants(schema)}, or write no window if "
+            f"the relation is static{_inside(schema)}",
         )
     if isinstance(window, Rows):
         keys = tuple(_partition_key(key, source, schema, text) for key in item.window.partition_by)
         window = replace(window, partition_by=tuple(dict.fromkeys(keys)))
     return window
+
+
+def _instants(schema: pa.Schema) -> str:
+    """The first column that holds timestamps, quoted, for a person to write."""
+    return next((f'"{f.name}"' for f in schema if pa.types.is_timestamp(f.type)), "…")
 
 
 def _inside(schema: pa.Schema) -> str:
