@@ -1,7 +1,7 @@
 """The engine of one cell: micro-batches in, results out, exact whatever happens in between.
 
 This is the public surface. It takes what users give, holds signals back while state moves
-(:mod:`penstock.engine.state.held_signals`), and leaves the work to the running join
+(:mod:`penstock.kernels.held_signals`), and leaves the work to the running join
 (:mod:`penstock.engine.running.running_join`) and to whoever looks after its plan
 (:mod:`penstock.engine.running.plan_changes`).
 """
@@ -36,10 +36,10 @@ from penstock.engine.running.running_join import RunningJoin
 from penstock.engine.running.saved_join import load_join, save_join
 from penstock.engine.running.static_refresh import refresh
 from penstock.engine.state.clock import START
-from penstock.engine.state.held_signals import HELD, uninterrupted
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.errors import NotEnoughMemory, OptionError, PenstockError, TooManyResults
 from penstock.kernels.compilation import announce_compilation
+from penstock.kernels.held_signals import HELD, uninterrupted
 from penstock.plan.plan import EDDIES, Plan
 from penstock.query.join_graph import JoinGraph
 

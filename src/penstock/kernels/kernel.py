@@ -6,6 +6,11 @@ change in one file would leave the code of others in use that has the old one in
 gives all its files one time, so that a change that keeps the size of a file is not noticed either.
 Here everything goes by one digest over the sources of all kernels
 (:mod:`penstock.kernels.kernel_files`).
+
+An exception in the middle of that, as the handler of Ctrl-C raises one, would leave objects of LLVM
+that are released twice, and the process would end: of 75 processes whose first checkpoint was
+interrupted all the time, five did. So signals wait until a kernel is there
+(:mod:`penstock.kernels.held_signals`).
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from typing import Any
 import numba
 from numba import njit
 
+from penstock.kernels.held_signals import uninterrupted
 from penstock.kernels.kernel_files import KernelFiles
 
 
@@ -44,13 +50,14 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 def _kept(dispatcher: Any) -> Any:
-    """``dispatcher`` with files that go by the digest, locked while it compiles."""
+    """``dispatcher`` with files that go by the digest, locked and undisturbed while it compiles."""
     cache = dispatcher._cache  # numba has no public way to say where code is kept.
     files = KernelFiles(cache.cache_path, cache._impl.filename_base, _DIGEST)
     cache._cache_file = files
     compile_ = dispatcher.compile
 
     @wraps(compile_)
+    @uninterrupted
     def locked(signature: Any) -> Any:
         try:
             return compile_(signature)

@@ -1,6 +1,6 @@
 """How soon a signal is answered: the time from when it is due until what its handler raises is out.
 
-Signals wait while an engine changes (:mod:`penstock.engine.state.held_signals`), so Ctrl-C takes as
+Signals wait while an engine changes (:mod:`penstock.kernels.held_signals`), so Ctrl-C takes as
 long as the portion of work that is under way. What is measured here are pushes that take long: many
 rows, many results, a key so frequent that the push is refused, pairs that are all tried, texts,
 groups. A timer of the system sends the signal at a random moment of a push; one that comes when the

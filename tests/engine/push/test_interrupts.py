@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.working_memory import WORKING
 from penstock.errors import TooManyResults
 from penstock.kernels import guards, probe, push
+from penstock.kernels.held_signals import HELD
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("id", pa.int64())])
 SELECT = "SELECT A.id AS a, B.id AS b FROM "

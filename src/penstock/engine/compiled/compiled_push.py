@@ -30,12 +30,12 @@ from penstock.engine.join.workspace import WORKSPACE
 from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.hash_index import HashIndex
-from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.probing import ACTIVE
 from penstock.engine.state.working_memory import WORKING
 from penstock.kernels import arrow_struct, ration, rings, whole_push
 from penstock.kernels import guards as guarding
+from penstock.kernels.held_signals import HELD
 from penstock.kernels.probe_order import LONG_ITEMS, NOW, REST
 from penstock.overload.missed_results import Stratum
 from penstock.plan.stream_set import StreamSet

@@ -19,11 +19,11 @@ from penstock.engine.state.composite_state import CompositeState, is_run, key_va
 from penstock.engine.state.composites import Composites, concatenate, none_of
 from penstock.engine.state.earlier_heads import bound_at, index_before
 from penstock.engine.state.hash_index import HashIndex
-from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow, date
 from penstock.engine.state.probing import Surplus, probe_all, probe_keys
 from penstock.engine.state.working_memory import IN_PARTS_AND_WHOLE, WORKING
 from penstock.kernels import pairs, probe, ring
+from penstock.kernels.held_signals import HELD
 from penstock.query.expression import Column
 from penstock.values.evaluate import conjunction
 from penstock.values.predicate_program import program_of

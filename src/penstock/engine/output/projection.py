@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from penstock.engine.join.join_step import ColumnReader
 from penstock.engine.state.composites import Composites
-from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow
+from penstock.kernels.held_signals import HELD
 from penstock.query.expression import Expression, columns_of
 from penstock.values.evaluate import compile
 

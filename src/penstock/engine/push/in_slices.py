@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.state.arrival import SLICE, Arrival, slices_of
 from penstock.engine.state.composites import Composites, concatenate
-from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.working_memory import WORKING
 from penstock.engine.tree.join_tree import JoinTree
+from penstock.kernels.held_signals import HELD
 
 if TYPE_CHECKING:
     from penstock.engine.overload.overload_control import OverloadControl

@@ -22,9 +22,9 @@ from penstock.engine.push.dropped import LATE, NO_EVENT_TIME, Dropped
 from penstock.engine.push.input_check import InputCheck
 from penstock.engine.state.arrival import SourceRows
 from penstock.engine.state.clock import START, Clock
-from penstock.engine.state.held_signals import HELD
 from penstock.errors import InputError
 from penstock.kernels import ring
+from penstock.kernels.held_signals import HELD
 from penstock.kernels.lifespan import BEGINNING
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
 from penstock.values.arrow_layout import numbers_of, validity_of

@@ -23,9 +23,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.engine.push.intake import Batch, Intake, as_batch
-from penstock.engine.state.held_signals import uninterrupted
 from penstock.engine.state.working_memory import WORKING
 from penstock.errors import TooManyResults
+from penstock.kernels.held_signals import uninterrupted
 
 Int64s = NDArray[np.int64]
 Push = Callable[[Mapping[str, Batch], bool], pa.Table]

@@ -32,7 +32,6 @@ from penstock.engine.push.slot_tables import BlockArrivals, SlotTables, WrittenA
 from penstock.engine.state.arrival import SLICE, Arrival, SourceRows
 from penstock.engine.state.clock import START, Clock
 from penstock.engine.state.composites import Composites
-from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.working_memory import WORKING
 from penstock.engine.tree.join_tree import JoinTree
@@ -51,6 +50,7 @@ from penstock.kernels.arrow_struct import (
     TIME,
     WITHOUT_TIME,
 )
+from penstock.kernels.held_signals import HELD
 from penstock.kernels.whole_push import KEPT
 from penstock.query.join_graph import ARRIVAL
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.engine.push.whole_push import WholePush
 from penstock.engine.running.running_join import RunningJoin
 from penstock.engine.state.clock import START
-from penstock.engine.state.held_signals import HELD
+from penstock.kernels.held_signals import HELD
 
 
 def push_compiled(

@@ -19,8 +19,8 @@ from penstock.engine.running.compiled_way import push_compiled
 from penstock.engine.running.plan_changes import PlanChanges
 from penstock.engine.running.reference_way import push_by_steps
 from penstock.engine.running.running_join import RunningJoin
-from penstock.engine.state.held_signals import HELD
 from penstock.engine.state.working_memory import WORKING
+from penstock.kernels.held_signals import HELD
 
 _NOTHING_SEEN: Mapping[str, int] = {}
 

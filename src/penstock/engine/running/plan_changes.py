@@ -38,9 +38,9 @@ from penstock.engine.migration.strategy_choice import (
 )
 from penstock.engine.running.push_clock import PushClock
 from penstock.engine.running.running_join import RunningJoin
-from penstock.engine.state.held_signals import uninterrupted
 from penstock.engine.state.working_memory import NO_ROOM
 from penstock.engine.tree.join_tree import JoinTree
+from penstock.kernels.held_signals import uninterrupted
 from penstock.plan.plan import Plan
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from penstock.engine.push.intake import Batches
 from penstock.engine.running.running_join import RunningJoin
 from penstock.engine.state.clock import END, START, Clock
 from penstock.engine.state.composites import concatenate
-from penstock.engine.state.held_signals import HELD
+from penstock.kernels.held_signals import HELD
 
 
 def push_by_steps(

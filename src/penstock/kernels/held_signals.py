@@ -23,6 +23,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from _signal import getsignal  # type: ignore[import-not-found]  # 40 ns; signal's own takes 1 µs.
 from collections.abc import Callable
 from functools import wraps
@@ -71,6 +72,8 @@ class HeldSignals:
         self.noted: list[int] = []
         self.undoable = False
         """Whether what is raised now leaves the engine as it was before the push at hand."""
+        self.opening = False
+        """Whether what was noted is to be sent as soon as the gates are open."""
         self._seen: tuple[Any, ...] = ()
         """The handlers of all signals, when they were last looked at."""
 
@@ -108,16 +111,19 @@ class HeldSignals:
         """Open the gates; what was noted and not given comes a moment later."""
         if self.noted:
             self._send_later()
-        self.undoable = self.shut = False
+        self.undoable = self.shut = self.opening = False
 
     def _send_later(self) -> None:
         numbers, self.noted = self.noted, []
+        self.opening = True
         timer = threading.Timer(_LATER, _send, (numbers,))
         timer.daemon = True
         timer.start()
 
 
 def _send(numbers: list[int]) -> None:
+    while HELD.opening:  # A gate that is still shut would note them, and nobody look again.
+        time.sleep(_LATER)
     for number in numbers:
         signal.raise_signal(number)
 
