@@ -77,7 +77,16 @@ TWINS = {
     "window": "engine/push/test_whole_push.py",
 }
 """The test of each module of kernels that has its slow twin, or the reference push beside it."""
-WITHOUT_LOOPS = {"kernel_files", "compilation", "cycles", "kernel", "pointer", "prefetch", "tables"}
+WITHOUT_LOOPS = {
+    "compilation",
+    "cycles",
+    "held_signals",
+    "kernel",
+    "kernel_files",
+    "pointer",
+    "prefetch",
+    "tables",
+}
 """What kernels are made with."""
 
 
