@@ -15,6 +15,7 @@ import penstock
 from penstock.cli.demo.run import run_demo
 from penstock.cli.demo.streams import LATENESS, QUERY, SCHEMAS, AuctionHouse
 from penstock.cli.demo.surge import Policy
+from penstock.cli.demo.view import _spent
 
 
 def test_runs_as_a_command_and_ends_by_itself() -> None:
@@ -79,3 +80,21 @@ def test_a_surge_is_seen_at_once_and_its_price_is_told(policy: Policy, word: str
     assert progress.metrics["overload"]["short"]
     for each in ("SHORT OF CPU", word, f"{policy}, 20000 probes/s"):
         assert each in shown
+
+
+@pytest.mark.parametrize("policy", ["shed", "defer"])
+def test_what_a_run_lost_is_told_under_every_policy(policy: Policy) -> None:
+    overload = {
+        "policy": policy,
+        "budget": "1 probes/s",
+        "probes": 5,
+        "skipped": 3,
+        "paid": 2,
+        "stale": 0,
+        "forgotten": 0,
+        "debt": {"probes": 0},
+        "lost": {"results": 250.0, "error": 10.0},
+    }
+    assert "250 ± 10 results lost (25.0 % of all)" in _spent({"results": 750, "overload": overload})
+    overload["lost"] = {"results": 0.0, "error": 0.0}
+    assert "lost" not in _spent({"results": 750, "overload": overload})

@@ -237,16 +237,23 @@ def _spent(metrics: dict[str, Any]) -> str:
     overload = metrics["overload"]
     told = f"{overload['policy']}, {overload['budget']}: {short(overload['probes'])} probes made"
     if overload["policy"] == "shed":
-        lost = overload["lost"]
-        share = lost["results"] / max(1.0, metrics["results"] + lost["results"])
-        told += (
-            f", {short(overload['skipped'])} skipped; about {short(lost['results'])} "
-            f"± {short(lost['error'])} results lost ({100 * share:.1f} % of all)"
-        )
+        told += f", {short(overload['skipped'])} skipped"
     if overload["policy"] == "defer":
         told += (
             f", {short(overload['paid'])} of them after their turn, "
-            f"{short(overload['debt']['probes'])} still owed; no result lost"
+            f"{short(overload['debt']['probes'])} still owed"
+        )
+        if overload["stale"] or overload["forgotten"]:
+            told += (
+                f", {short(overload['forgotten'])} given up, {short(overload['stale'])} results "
+                "made too late"
+            )
+    lost = overload["lost"]
+    if lost["results"]:
+        share = lost["results"] / max(1.0, metrics["results"] + lost["results"])
+        told += (
+            f"; about {short(lost['results'])} ± {short(lost['error'])} results lost "
+            f"({100 * share:.1f} % of all)"
         )
     return told
 

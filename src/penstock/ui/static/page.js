@@ -124,7 +124,7 @@ function showOverload(now) {
   }
   if (now.lost) words.push(`about ${short(Math.round(now.lost))} ± ${short(Math.round(now.error))} results lost in all`);
   if (now.owed) words.push(`${short(now.owed)} probes owed, up to ${span(now.age)} old`);
-  else if (now.policy === "defer") words.push("no probe is owed, no result is lost");
+  else if (now.policy === "defer") words.push(now.lost || now.stale ? "no probe is owed" : "no probe is owed, no result is lost");
   if (now.stale) words.push(`${short(now.stale)} results came too late to be fresh`);
   if (now.short && now.policy === "exact") words.push("nothing is left out: the run falls behind");
   setText(line, words.join(" · "));
