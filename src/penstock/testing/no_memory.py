@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
-import llvmlite.binding as llvm  # type: ignore[import-untyped]
+import llvmlite.binding as llvm
 import numpy as np
 import pyarrow as pa
 from numba import cfunc, njit, types

@@ -26,7 +26,8 @@ PARQUET = dict.fromkeys("ABC", "parquet")
 
 
 def case_in(folder: Path, kinds: dict[str, str] = PARQUET, top: str = "", **more: Any) -> JobCase:
-    return JobCase(folder, None).write(kinds, top, **more)  # type: ignore[arg-type]
+    no_spark: Any = None
+    return JobCase(folder, no_spark).write(kinds, top, **more)
 
 
 def test_files_of_this_machine_are_read_by_penstock(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from penstock.spark.state.static_versions import StaticVersions
 from penstock.telemetry import Batch, Event, Idle, Order, Start
 from penstock.testing import Case
 
-NO_LIMIT = None
+NO_LIMIT: Any = None
 
 
 def table(*numbers: int) -> pa.Table:
@@ -75,18 +75,18 @@ def test_a_batch_has_the_version_that_its_offset_says(tmp_path: Path) -> None:
 
     one = reader(chunk)
     assert versions.newest() == {}
-    assert one.latestOffset(one.initialOffset(), NO_LIMIT) == {"S": 1}  # type: ignore[arg-type]
+    assert one.latestOffset(one.initialOffset(), NO_LIMIT) == {"S": 1}
     versions.add("S", table(2), 1)
-    assert one.latestOffset({"S": 1}, NO_LIMIT) == {"S": 2}  # type: ignore[arg-type]
+    assert one.latestOffset({"S": 1}, NO_LIMIT) == {"S": 2}
     assert one.partitions({"S": 1}, {"S": 1}) == []
     (part,) = one.partitions({"S": 0}, {"S": 2})
     assert part == NewVersions({"S": 2})
     rows = [row for batch in one.read(part) for row in batch.to_pylist()]
     assert [(r["cell"], r["source"], r["sequence"]) for r in rows] == [(40, 2, 2), (41, 2, 2)]
     again = reader(to_chunk(table(2)))
-    assert again.latestOffset({"S": 2}, NO_LIMIT) == {"S": 2}  # type: ignore[arg-type]
+    assert again.latestOffset({"S": 2}, NO_LIMIT) == {"S": 2}
     again = reader(to_chunk(table(3)))
-    assert again.latestOffset({"S": 2}, NO_LIMIT) == {"S": 3}  # type: ignore[arg-type]
+    assert again.latestOffset({"S": 2}, NO_LIMIT) == {"S": 3}
     assert versions.read("S", 3).equals(table(3))
 
 

@@ -218,7 +218,7 @@ def oracle_of(query: JoinGraph, batches: int) -> list[Counter[Any]]:
 def cells_in(spark: SparkSession, checkpoint: Path) -> int:
     """Cells that have state."""
     state = spark.read.format("statestore").option("stateVarName", "header").load(str(checkpoint))
-    return state.select("key.cell").distinct().count()
+    return int(state.select("key.cell").distinct().count())
 
 
 def test_one_of_two_joins_changes(stream: Stream, expected: list[Counter[Any]]) -> None:
