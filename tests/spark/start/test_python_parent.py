@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.start import process_tree, worker_python
+from penstock.spark.start import process_tree, python_parent, worker_python
 from penstock.spark.start.worker_python import VARIABLE, pythons, start_parent
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there are forks on Linux alone")
@@ -29,6 +29,9 @@ if sys.argv[1:] == ['wait']:
     time.sleep(600)
 if sys.argv[1:] == ['note']:
     pathlib.Path('noted').touch()
+    sys.exit()
+if sys.argv[1:] == ['zone']:
+    print(time.strftime('%Z'))
     sys.exit()
 if sys.argv[1:] == ['gone']:
     sys.exit(5)
@@ -212,7 +215,7 @@ def test_a_folder_that_is_gone_is_no_matter(script: str, tmp_path: Path) -> None
     assert subprocess.run(["sh", "-c", program], env=environment, check=False).returncode == 5
 
 
-def wish(folder: Path) -> tuple[socket.socket, int]:
+def wish(folder: Path) -> tuple[socket.socket, bytes]:
     """A line to the parent on which a program is wished that leaves a note, and the fork's number,
     which is not answered yet."""
     line = socket.socket(socket.AF_UNIX)
@@ -222,19 +225,58 @@ def wish(folder: Path) -> tuple[socket.socket, int]:
     content = json.dumps(told | {"environment": dict(os.environ)}).encode()
     socket.send_fds(line, [len(content).to_bytes(8, "little")], [0, 1, 2])
     line.sendall(content)
-    return line, int.from_bytes(line.recv(8), "little")
+    return line, line.recv(8)
 
 
 def test_a_fork_that_is_not_answered_does_nothing(script: str, tmp_path: Path) -> None:
     line, fork = wish(tmp_path / "a folder")
     line.close()
-    until(lambda: not process_tree.command_line(fork))
+    until(lambda: not process_tree.command_line(int.from_bytes(fork, "little")))
     assert not (tmp_path / "a folder" / "noted").exists()
     line, _ = wish(tmp_path / "a folder")
     with line:
         line.sendall(b"!")
         assert line.recv(1) == b"\0"
     assert (tmp_path / "a folder" / "noted").exists()
+
+
+def test_a_fork_that_cannot_begin_says_nothing(script: str, tmp_path: Path) -> None:
+    """A byte of an exit code would be the number of a process, and a signal go to that."""
+    line, told = wish(tmp_path / "nowhere")
+    with line:
+        assert told == b""
+
+
+def test_who_asked_may_take_his_time_to_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fork that gave up while it was answered would be waited for, and nothing done."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    his, mine = socket.socketpair()
+    with his, mine:
+        mine.settimeout(1)
+        his.sendall(b"!")
+        assert python_parent._is_answered({"folder": str(tmp_path)}, mine)
+        assert mine.gettimeout() is None
+
+
+def test_a_fork_has_the_zone_of_the_one_who_asked(script: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [script, "-m", "told_program", "zone"],
+        cwd=tmp_path / "a folder",
+        env={**os.environ, "TZ": "XYZ3"},
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"XYZ\n"
+
+
+def test_a_moment_in_which_the_parent_was_busy_is_forgotten(script: str, tmp_path: Path) -> None:
+    late = Path(os.environ[VARIABLE] + ".late")
+    late.touch()
+    assert told(script, tmp_path)[0] is True
+    until(lambda: not late.exists())
 
 
 @pytest.mark.parametrize("before", ["a wish", "a fork"])

@@ -46,7 +46,7 @@ def asked(arguments: list[str]) -> "tuple[int, _socket.socket] | None":
         line.sendmsg([size], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
         line.sendall(content)
         told = line.recv(8)
-        if not told:
+        if len(told) != 8:
             return None
         line.sendall(b"!")  # Now it is the fork's, and not before.
         line.settimeout(None)
@@ -59,6 +59,11 @@ def asked(arguments: list[str]) -> "tuple[int, _socket.socket] | None":
     return int.from_bytes(told, "little"), line
 
 
+def _end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # It has just ended, and has told its code.
+        os.kill(pid, signal.SIGTERM)
+
+
 def main(python: str, *arguments: str) -> None:
     """Have ``arguments`` carried out by a fork, else by ``python``."""
     end = {signal.SIGTERM}
@@ -68,7 +73,7 @@ def main(python: str, *arguments: str) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, end)
         os.execv(python, [python, *arguments])
     pid, line = found
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
+    signal.signal(signal.SIGTERM, lambda *_: _end(pid))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, end)
     for number in (0, 1, 2):  # They are the fork's; who reads from them waits for its end alone.
         os.close(number)

@@ -15,7 +15,8 @@ Python.
 
 Nothing is run twice, and nothing is left out, whoever dies: a fork tells its number and begins when
 this was answered. The small process that has answered waits for the fork, one that has not goes on
-as Python, and a fork without an answer ends.
+as Python, and a fork without an answer ends. A fork waits for the answer as long as it takes, since
+it comes or the line ends: one that gave up might do so while it is answered.
 
 The parent ends with the process that made it: it reads from a pipe that this one holds.
 """
@@ -33,6 +34,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,7 +57,8 @@ def main(address: str, number: str) -> None:
     gc.collect()
     gc.freeze()  # What is loaded is no garbage, and pages that nobody looks at stay shared.
     signal.signal(signal.SIGCHLD, _reap)
-    Path(f"{address}.late").unlink(missing_ok=True)  # Those who come now need not hurry.
+    late = Path(f"{address}.late")
+    late.unlink(missing_ok=True)  # Those who come now need not hurry.
     with socket.socket(fileno=int(number)) as listening, selectors.DefaultSelector() as waiting:
         waiting.register(0, selectors.EVENT_READ)
         waiting.register(listening, selectors.EVENT_READ)
@@ -74,6 +77,7 @@ def main(address: str, number: str) -> None:
                     waiting.close()
                     listening.close()
                     _become(wish, files, connection)
+                late.unlink(missing_ok=True)  # Whoever waited in vain, it was busy for a moment.
             for file in files:
                 os.close(file)
     shutil.rmtree(os.path.dirname(address), ignore_errors=True)
@@ -107,11 +111,13 @@ def _received(connection: socket.socket, files: array.array[int]) -> Mapping[str
 
 
 def _become(wish: Mapping[str, Any], files: Sequence[int], connection: socket.socket) -> NoReturn:
-    """Be what is wanted, to the end of this process. ``connection`` stays open until then, which is
-    how the one who asked knows, and tells the exit code."""
+    """Be what is wanted, to the end of this process, if that was answered. ``connection`` stays open
+    until then, which is how the one who asked knows, and tells the exit code."""
     code = 1
+    is_answered = False
     try:
-        if _is_answered(wish, connection):
+        is_answered = _is_answered(wish, connection)
+        if is_answered:
             os.register_at_fork(after_in_child=connection.close)  # Forks of this one may live on.
             code = _carried_out(wish, files)
     except BaseException:
@@ -120,8 +126,9 @@ def _become(wish: Mapping[str, Any], files: Sequence[int], connection: socket.so
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
-        with contextlib.suppress(Exception):
-            connection.sendall(bytes([code % 256]))
+        if is_answered:  # To one who has not, any byte is the number of a process.
+            with contextlib.suppress(Exception):
+                connection.sendall(bytes([code % 256]))
         os._exit(code)
 
 
@@ -131,6 +138,7 @@ def _is_answered(wish: Mapping[str, Any], connection: socket.socket) -> bool:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         os.chdir(wish["folder"])
+        connection.settimeout(None)
         connection.sendall(os.getpid().to_bytes(8, "little"))
         return connection.recv(1) != b""
     except OSError:
@@ -144,6 +152,7 @@ def _carried_out(wish: Mapping[str, Any], files: Sequence[int]) -> int:
         os.close(file)
     os.environ.clear()
     os.environ.update(wish["environment"])
+    time.tzset()  # The zone of before has been read.
     _, module, *arguments = wish["arguments"]
     if not sys.flags.safe_path:
         sys.path[0] = wish["folder"]
