@@ -26,6 +26,7 @@ from penstock.testing.compare import inexact_columns
 from penstock.testing.time_rules import with_time_rules
 
 KNOBS = Knobs(streams=(2, 3)).without(["watermark", "watermark ahead", "payload"])
+CELLS = (1, 2, 4, 7)
 KINDS = (
     ("lateness", "late"),
     ("self-join",),
@@ -68,9 +69,9 @@ def every_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(case: Case, folder: Path, chance: random.Random) -> int:
-    """Run ``case`` with engines that vanish, fall behind, are ahead, and other cells; how many
-    results there were."""
-    sourced = SourcedCase(case, folder, cells=chance.choice([1, 1, 2, 4, 7]))
+    """Run ``case`` with engines that vanish, fall behind, are ahead, and other cells at each
+    restart and beside it; how many results there were."""
+    sourced = SourcedCase(case, folder, cells=chance.choice(CELLS))
     if chance.random() < 0.6:  # Snapshots in every batch, in the cache or beside the ledger.
         kinds: list[dict[str, Any]] = [{"cache_bytes": 1 << 30}, {"durable_seconds": 0.0}]
         sourced.snapshots = chance.choice([*kinds, kinds[0] | kinds[1]])
@@ -96,9 +97,10 @@ def run(case: Case, folder: Path, chance: random.Random) -> int:
         fate = chance.random()
         if fate < 0.3:
             engine_cache.clear()
+            sourced.cells = chance.choice(CELLS)
             if chance.random() < 0.3:
                 damage(folder.parent, chance)
-        cells = chance.choice([1, 2, 3]) if fate > 0.8 else None
+        cells = chance.choice(CELLS) if fate > 0.8 else None
         if chance.random() < 0.9:  # Else the engine falls behind: somebody else did the batch.
             check(number, cells)
         if chance.random() < 0.2:  # The batch is done again.
