@@ -111,8 +111,8 @@ def _received(connection: socket.socket, files: array.array[int]) -> Mapping[str
 
 
 def _become(wish: Mapping[str, Any], files: Sequence[int], connection: socket.socket) -> NoReturn:
-    """Be what is wanted, to the end of this process, if that was answered. ``connection`` stays open
-    until then, which is how the one who asked knows, and tells the exit code."""
+    """Be what is wanted, to the end of this process, if that was answered. ``connection`` stays
+    open until then, which is how the one who asked knows, and tells the exit code."""
     code = 1
     is_answered = False
     try:
