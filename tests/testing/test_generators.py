@@ -139,6 +139,22 @@ def test_duckdb_agrees() -> None:
     assert compared > 70
 
 
+def test_duckdb_agrees_about_what_leaves_with_dstream() -> None:
+    compared = 0
+    for seed in range(60):
+        case = generate(seed, Knobs(BY_EVENT_TIME.features | {"dstream"}, streams=(1, 3)))
+        graph = case.graph()
+        if graph.emission != "dstream":
+            continue
+        try:
+            expected = duckdb_answer(graph, case.pushes)
+        except NotTranslatable:
+            continue
+        assert answer(graph, case.pushes, case.lateness) == expected, str(case)
+        compared += 1
+    assert compared > 4
+
+
 def test_duckdb_refuses_what_it_cannot_say() -> None:
     case = generate(0, Knobs(frozenset({"rows"}), streams=(2, 2)))
     seed = 0

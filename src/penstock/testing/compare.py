@@ -55,6 +55,13 @@ def difference(
     """None if both are one multiset of rows, else what is missing and what is too much."""
     got = Counter(_canonical_row(row) for row in actual)
     wanted = Counter(_canonical_row(row) for row in expected)
+    return difference_in_counts(got, wanted, inexact)
+
+
+def difference_in_counts(
+    got: Counter[Any], wanted: Counter[Any], inexact: Collection[int] = ()
+) -> str | None:
+    """The same for multisets of rows in their canonical form."""
     missing, surplus = wanted - got, got - wanted
     if inexact:
         _cancel_close_rows(missing, surplus, inexact)

@@ -1,11 +1,12 @@
-"""DuckDB as a second oracle, for ISTREAM queries over event time.
+"""DuckDB as a second oracle, for ISTREAM and DSTREAM queries over event time.
 
 The predicates and the lifespans of a block become one SQL query over the whole input; DuckDB gives
 back which rows are together, and the select list is evaluated on them. It agrees with Spark that
 NaN equals NaN and is greatest. Timestamps and durations go in as integers in the unit of their
 type, since DuckDB has no time zones beyond microseconds.
 
-For runs in which no tuple is late: it sees all tuples at once.
+For runs in which no tuple is late: it sees all tuples at once. The answer is that of all pushes and
+of ``finish``, by which every result has left whose life ends.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def duckdb_answer(
     """The whole answer to ``batches_list`` as a multiset of canonical rows."""
     import duckdb
 
-    if graph.by_rows or graph.minus or graph.is_grouped or graph.emission != "istream":
-        raise NotTranslatable("only ISTREAM over event time, without EXCEPT and GROUP BY")
+    if graph.by_rows or graph.minus or graph.is_grouped or graph.emission == "rstream":
+        raise NotTranslatable("only ISTREAM and DSTREAM over event time, without EXCEPT, GROUP BY")
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
     pushed = list(batches_list)
@@ -82,6 +83,8 @@ def to_sql(graph: JoinGraph) -> str:
     births = ", ".join(f"{name}.birth" for name in names.values())
     deaths = ", ".join(f"{name}.death" for name in names.values())
     conditions = [f"greatest({births}) <= least({deaths})"]
+    if graph.emission == "dstream":
+        conditions.append(f"least({deaths}) < {END}")
     conditions += [f"({sql(p.expression)})" for p in graph.predicates]
     tables = ", ".join(f"{_quoted('in_' + alias)} AS {name}" for alias, name in names.items())
     numbers = ", ".join(f"{name}.number" for name in names.values())

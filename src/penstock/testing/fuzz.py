@@ -17,42 +17,56 @@ end: nothing is lost on the way into the compiled push and out of it.
 
 Small cases let faults through that show only when rings wrap, grow and are packed. So some cases
 are large: thousands of rows per stream, which a brute-force oracle cannot do; there the two engines
-are compared with a third, which goes step by step without feedback. In some of these the rows of a
-stream come in waves, for which hundreds have waited. There, too, guards that are always on must
-have counted about the same, as far as windows wait for windows. One case of ten is like these, but
-smaller, with a stream that others are compared with by ``<`` and the like alone, so that they wait
-for it to reach far enough.
+are compared with a third in every push, which goes step by step without feedback, and what has left
+in the end with DuckDB, where it is installed and the query can be said in its SQL. In some of these
+the rows of a stream come in waves, for which hundreds have waited. One case of ten is like these,
+but smaller, with a stream that others are compared with by ``<`` and the like alone, so that they
+wait for it to reach far enough.
 """
 
 from __future__ import annotations
 
 import errno
+import importlib.util
 import itertools
 import os
 import random
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import penstock
 from penstock.plan.plan import EDDIES
+from penstock.query.join_graph import JoinGraph
 from penstock.query.window import Unbounded
 from penstock.testing.case import Case
-from penstock.testing.compare import assert_same_rows, difference, rows_of, surplus
+from penstock.testing.compare import (
+    assert_same_rows,
+    difference,
+    difference_in_counts,
+    rows_of,
+    surplus,
+)
+from penstock.testing.duckdb_oracle import NotTranslatable, duckdb_answer
 from penstock.testing.generators import generate
 from penstock.testing.knobs import FEATURES, Knobs
 from penstock.testing.oracle import Oracle
+from penstock.testing.python_values import canonical
 from penstock.testing.random_plan import random_plan
 
 COMPILED = FEATURES - {"arrival", "no event time", "except"}
 """What is no reason for a query to go the reference way."""
+BY_DUCKDB = "(in cases that DuckDB has checked)"
+"""The name under which :func:`fuzz_large` counts pushes that DuckDB has checked, too."""
 LARGE_ROWS = 6_000
 """Rows per stream of a large case."""
 RANGED_ROWS = 400
@@ -222,25 +236,53 @@ def fuzz_large(seed: int) -> dict[str, int]:
 
 
 def _compare(seed: int, case: Case) -> dict[str, int]:
-    """Run a case on both engines, and on one without feedback."""
+    """Run a case on both engines, and on one without feedback; and on DuckDB, if it can be."""
     chance = random.Random(seed + 1)
     graph = case.graph()
     options = _options(chance, by_rows=graph.by_rows)
     runs = _runs(case, graph, options)
     runs.append(_runs(case, graph, {**options, "feedback": "off"})[1])
-    for number, batches in enumerate(case.pushes):
-        do = _between(chance, graph, seed)
+    left: Counter[Hashable] = Counter()
+    for number, batches in enumerate([*case.pushes, None]):
+        do = [] if batches is None else _between(chance, graph, seed)
         answers = []
         for run in runs:
             run.do(do)
-            answers.append(rows_of(run.push(batches)))
-        for run, answer in zip(runs, answers[:-1], strict=False):
-            found = difference(answer, answers[-1])
+            answer = run.engine.finish() if batches is None else run.push(batches)
+            answers.append(rows_of(answer))
+        for run, rows in zip(runs, answers[:-1], strict=False):
+            found = difference(rows, answers[-1])
             context = f"seed {seed} (large), {run}, push {number}, {options}\n{case.text}"
             assert found is None, f"{context}\n{case.plan}\n{found}"
+        left.update(map(canonical, answers[-1]))
     late = [run.engine.metrics()["late"] for run in runs]
     assert len(set(late)) == 1, f"seed {seed} (large): late {late}"
-    return runs[0].ways()
+    ways = runs[0].ways()
+    expected = _by_duckdb(case, graph)
+    if expected is not None:
+        found = difference_in_counts(left, expected)
+        assert found is None, f"seed {seed} (large), DuckDB\n{case.text}\n{found}"
+        ways[BY_DUCKDB] = len(case.pushes)
+    return ways
+
+
+def _by_duckdb(case: Case, graph: JoinGraph) -> Counter[Hashable] | None:
+    """The whole answer to ``case`` as DuckDB has it; None if it cannot be asked. Rows that the
+    oracle calls late are left out before."""
+    if importlib.util.find_spec("duckdb") is None:
+        return None
+    oracle = Oracle(graph, case.lateness)
+    for batches in case.pushes:
+        oracle.see(batches)
+    tables = {}
+    for source, arrived in oracle.arrived.items():
+        whole = pa.concat_tables([batches[source] for batches in case.pushes])
+        on_time = pa.array([each.values["id"] for each in arrived], pa.int64())
+        tables[source] = whole.filter(pc.is_in(whole.column("id"), on_time))
+    try:
+        return duckdb_answer(graph, [tables])
+    except NotTranslatable:
+        return None
 
 
 class _Run:

@@ -85,7 +85,8 @@ class Oracle:
         }
         self.late: dict[str, int] = dict.fromkeys(graph.sources, 0)
         self.null_time: dict[str, int] = dict.fromkeys(graph.sources, 0)
-        self._arrived: dict[str, list[Arrived]] = {source: [] for source in graph.sources}
+        self.arrived: dict[str, list[Arrived]] = {source: [] for source in graph.sources}
+        """The tuples of each source that were taken in."""
         self._newest: dict[str, Instant] = {
             source: BEGINNING for source, s in self._by_source.items() if not s.is_static
         }
@@ -125,6 +126,11 @@ class Oracle:
 
         ``watermark`` is the host's own, in milliseconds of event time.
         """
+        self.see(batches, watermark)
+        return self._leaving()
+
+    def see(self, batches: Mapping[str, Batch], watermark: int | None = None) -> None:
+        """Take ``batches`` in and move the watermark, without asking what leaves."""
         self.take(batches)
         if not self.graph.by_rows:
             self.watermark = max(self.watermark, self._own_watermark())
@@ -132,7 +138,6 @@ class Oracle:
                 self._promised = max(self._promised, watermark * self.graph.ticks_per_millisecond)
                 self.watermark = max(self.watermark, self._promised)
                 self.now = max(self.now, self._promised)
-        return self._leaving()
 
     def _own_watermark(self) -> Instant:
         newest = {source: self._newest[source] for source in self._delays}
@@ -153,7 +158,7 @@ class Oracle:
     # What comes in
 
     def take(self, batches: Mapping[str, Batch]) -> None:
-        """Take ``batches`` in without asking what leaves."""
+        """Take ``batches`` in; the watermark stays where it is."""
         if self._finished:
             raise InputError("finish() was called: no more batches can be pushed")
         for source, batch in batches.items():
@@ -219,7 +224,7 @@ class Oracle:
 
     def _add(self, source: str, values: Mapping[str, Any], birth: Instant) -> None:
         self._numbers += 1
-        self._arrived[source].append(Arrived(self._numbers, values, birth))
+        self.arrived[source].append(Arrived(self._numbers, values, birth))
         self._births[self._numbers] = birth
 
     def _rows(self, source: str, table: Batch) -> list[dict[str, Any]]:
@@ -241,7 +246,7 @@ class Oracle:
 
     def _lifespans(self, stream: Stream) -> list[tuple[Arrived, Instant]]:
         """The tuples of ``stream`` with their deaths."""
-        arrived = self._arrived[stream.source]
+        arrived = self.arrived[stream.source]
         window = stream.window
         if isinstance(window, Range):
             length = window.milliseconds * self.graph.ticks_per_millisecond
