@@ -34,8 +34,8 @@ def test_bounds_are_drawn_over_the_whole_range_and_by_the_seed_alone() -> None:
     assert once.memory == ENOUGH * 900
 
 
-def _request(room: int, rates: float = 40.0) -> dict[str, object]:
-    workload = Workload(dict.fromkeys("ABC", rates), SMALL.values, 2, 6, 4)
+def _request(room: int, rates: float = 40.0, values: int = 20) -> dict[str, object]:
+    workload = Workload(dict.fromkeys("ABC", rates), dict.fromkeys(SMALL.values, values), 2, 6, 4)
     return {
         "workload": workload.to_json(), "plan": "((A B) C)", "warm": [], "room": room,
         "limits": {"cpu": 1.0, "memory": 1, "disk": 0}, "speed": 20.0, "seed": 1, "core": 0,
@@ -52,8 +52,10 @@ def test_a_process_tells_every_second_and_that_it_is_over_its_limit() -> None:
 
 
 def test_a_process_without_room_ends() -> None:
-    ended = run_limited(_request(1 << 20, rates=20_000.0), share=0.9)
-    assert ended.code != 0 or ended.end["ended"] == "memory"
+    request = _request(1 << 20, rates=20_000.0, values=40_000)
+    ended = run_limited({**request, "speed": 0.5}, share=0.9)
+    assert ended.end["ended"] == "memory"
+    assert ended.end["done"] < 24
 
 
 def test_a_contest_of_all_plans() -> None:
