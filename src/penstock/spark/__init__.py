@@ -11,7 +11,7 @@ import sys
 # workers has to choose its pyspark before anything loads it, and the other one is Spark's, which
 # asks an operator for its state variables.
 _BARE = (
-    "penstock.spark.start.worker_daemon",
+    "penstock.spark.processes.worker_daemon",
     "pyspark.sql.streaming.transform_with_state_driver_worker",
 )
 

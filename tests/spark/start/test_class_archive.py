@@ -61,7 +61,7 @@ def test_a_java_without_an_archive_of_its_own_gets_one(
         calls.append(command)
         if "-Xshare:dump" in command:
             Path(command[-1].partition("=")[2]).touch()
-        if "penstock.spark.start.class_archive_run" in command:
+        if "penstock.spark.processes.class_archive_run" in command:
             Path(command[4]).touch()
         return subprocess.CompletedProcess(command, int("-Xshare:on" in command and not has_base))
 

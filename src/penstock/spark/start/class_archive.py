@@ -76,7 +76,7 @@ def make_archive(java: Java | None = None) -> Path | None:
             if not _has_base(java):
                 _make_base(java, base)
                 arguments.append(str(base))
-            _run([sys.executable, "-m", "penstock.spark.start.class_archive_run", *arguments])
+            _run([sys.executable, "-m", "penstock.spark.processes.class_archive_run", *arguments])
             if not draft.is_file():
                 raise PenstockError("Java's class archive could not be made: Java wrote none")
         except BaseException:

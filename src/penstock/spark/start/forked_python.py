@@ -1,8 +1,8 @@
 """``forked_python.py PYTHON ARGUMENTS…``: a Python that is forked instead of started.
 
 It is run by its file, with as little of Python as there can be, and asks the parent that
-:mod:`penstock.spark.start.python_parent` describes for a process with these arguments. As long as
-this lives, so does the small process here; it passes on the signal to end, and the exit code. If
+:mod:`penstock.spark.processes.python_parent` describes for a process with these arguments. As long
+as this lives, so does the small process here; it passes on the signal to end, and the exit code. If
 there is no parent, or it is not ready, it becomes ``PYTHON`` itself. A process that has waited in
 vain leaves a file beside the address, and while it is there others wait hardly at all: a parent
 that compiles kernels, the first time on a machine, is not ready for a minute.

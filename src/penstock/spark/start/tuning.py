@@ -90,7 +90,7 @@ TRICKS = (
         "daemon",
         "the parent of workers has everything loaded before it forks",
         "1.53 (1.05–1.55) of CPU seconds, 1.36 (1.20–1.36) with the start, and 170 MB a worker",
-        {"spark.python.daemon.module": "penstock.spark.start.worker_daemon"},
+        {"spark.python.daemon.module": "penstock.spark.processes.worker_daemon"},
     ),
     Trick(
         "log-checksum",

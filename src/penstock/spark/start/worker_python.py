@@ -8,8 +8,8 @@ takes the zip file, and that of py4j beside it, from the path where both are ins
 as Python. With them goes Spark's jar of six thousand Java classes, which Spark puts there as well:
 every process reads its table of contents, and every worker does so three times more.
 
-Where a process waits that has everything loaded (:mod:`penstock.spark.start.python_parent`), the
-script has it fork instead of starting another Python.
+Where a process waits that has everything loaded (:mod:`penstock.spark.processes.python_parent`),
+the script has it fork instead of starting another Python.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def start_parent() -> dict[str, str]:
         "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),  # As Spark has it.
         "PYTHONUNBUFFERED": "YES",
     }
-    command = [sys.executable, "-m", "penstock.spark.start.python_parent"]
+    command = [sys.executable, "-m", "penstock.spark.processes.python_parent"]
     try:
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(address)  # There is not room for every path.

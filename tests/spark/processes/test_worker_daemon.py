@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyspark
 
-from penstock.spark.start.worker_daemon import leave_out_zip
+from penstock.spark.processes.worker_daemon import leave_out_zip
 
 SITE = str(Path(pyspark.__file__).parent.parent)
 ZIP = str(Path(pyspark.__file__).parent / "python" / "lib" / "pyspark.zip")

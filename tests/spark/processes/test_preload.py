@@ -14,7 +14,7 @@ import pytest
 def test_nothing_runs_beside_the_thread_that_forks() -> None:
     program = (
         "import os; os.environ['OPENBLAS_NUM_THREADS'] = '1'\n"
-        "from penstock.spark.start.preload import preload; preload()\n"
+        "from penstock.spark.processes.preload import preload; preload()\n"
         "tasks = [open(f'/proc/self/task/{t}/comm').read().strip() "
         "for t in os.listdir('/proc/self/task')]\n"
         "print(len([t for t in tasks if 'jemalloc' not in t]))"

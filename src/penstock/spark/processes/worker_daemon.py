@@ -7,9 +7,9 @@ and 170 MB for each of five and more workers. Here the daemon does it once, and 
 memory.
 
 Spark's daemon avoids this since a forked process has only the thread that forked; what is loaded
-here starts none (:mod:`penstock.spark.start.preload`).
+here starts none (:mod:`penstock.spark.processes.preload`).
 
-On one machine the daemon itself is forked (:mod:`penstock.spark.start.python_parent`).
+On one machine the daemon itself is forked (:mod:`penstock.spark.processes.python_parent`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
     """Preload, and go on as Spark's daemon."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.path[:] = leave_out_zip(sys.path)
-    from penstock.spark.start.preload import preload  # From the chosen path.
+    from penstock.spark.processes.preload import preload  # From the chosen path.
 
     preload()
     # After every task a worker collects garbage. What is loaded by now is none: to look through it

@@ -6,7 +6,7 @@ an interpreter that loads pyspark, Arrow, numba and Penstock for itself, which i
 and 100 MB, and the one that follows the stream does so again whenever a query starts.
 
 So a session starts one process that has everything loaded
-(:mod:`penstock.spark.start.preload`) and forks whenever Spark wants a Python: the script that
+(:mod:`penstock.spark.processes.preload`) and forks whenever Spark wants a Python: the script that
 Spark takes for Python (:mod:`penstock.spark.start.worker_python`) is then a small process
 (:mod:`penstock.spark.start.forked_python`) that sends its arguments, folder, environment and open
 files here and waits for what was forked to end. What was forked has the files of the small one, so
@@ -40,7 +40,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from penstock.spark.start.preload import preload
+from penstock.spark.processes.preload import preload
 
 _FILES = 3
 """Open files that come with a wish: standard input, output and error."""

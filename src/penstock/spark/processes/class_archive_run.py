@@ -1,10 +1,10 @@
 """The query whose classes are kept.
 
-``python -m penstock.spark.start.class_archive_run FOLDER ARCHIVE [BASE]``: a small streaming join,
-from files to files, in a Spark of its own, once as a data source and once over Spark's. Java writes
-ARCHIVE at its end, which is waited for. The classes of :mod:`penstock.spark.start.local_files` are
-compiled on the way, into a jar beside it. BASE is the archive that it stands on, if Java has none
-of its own.
+``python -m penstock.spark.processes.class_archive_run FOLDER ARCHIVE [BASE]``: a small streaming
+join, from files to files, in a Spark of its own, once as a data source and once over Spark's. Java
+writes ARCHIVE at its end, which is waited for. The classes of
+:mod:`penstock.spark.start.local_files` are compiled on the way, into a jar beside it. BASE is the
+archive that it stands on, if Java has none of its own.
 """
 
 from __future__ import annotations

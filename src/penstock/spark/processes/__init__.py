@@ -1,0 +1,1 @@
+"""Programs that are processes of their own: started by name, with everything loaded."""
