@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import feather
+from pyarrow import feather, fs
 
 from penstock.errors import InputError, OptionError, PenstockWarning
 from penstock.query.column_list import read_columns
@@ -103,8 +105,64 @@ def test_a_corrupt_file_is_told_or_skipped(tmp_path: Path) -> None:
     portion = source.next_portion(source.progress(), UNLIMITED)
     with pytest.raises(InputError, match=r"bad\.parquet cannot be read as parquet.*ignoreCorrupt"):
         source.read(portion, ["id"])
+    assert source.unreadable(portion, ["id"]) == {}
     patient = FileSource("A", FileTree(str(tmp_path)), "parquet", schema, skip_corrupt=True)
-    assert patient.read(portion, ["id"]).to_pydict() == {"id": [1]}
+    assert patient.unreadable(portion, ["id"]) == {"bad.parquet": "corrupt"}
+    assert patient.unreadable(portion, ["id"], is_decoded=False) == {}
+    with pytest.raises(InputError, match=r"bad\.parquet cannot be read"):
+        patient.read(portion, ["id"])  # Who reads leaves nothing out by itself.
+
+
+def test_what_cannot_be_had_for_a_moment_is_neither_corrupt_nor_gone(tmp_path: Path) -> None:
+    """An error of the file system is told, and skips nothing."""
+
+    class Shaky(fs.SubTreeFileSystem):  # type: ignore[misc]
+        """Opens no file."""
+
+        calls = 0
+
+        def open_input_file(self, path: str, **more: Any) -> Any:
+            type(self).calls += 1
+            raise OSError("connection reset")
+
+    names = ("0.parquet", "1.parquet")
+    for name in names:
+        pq.write_table(pa.table({"id": [1]}), tmp_path / name)
+    schema = pa.schema([("id", pa.int64())])
+    shaky = Shaky("/", fs.LocalFileSystem())
+    tree = FileTree(str(tmp_path), file_system=shaky)
+    whole = FileSource("A", FileTree(str(tmp_path)), "parquet", schema)
+    portion = whole.everything()
+    source = FileSource("A", tree, "parquet", schema, skip_missing=True, skip_corrupt=True)
+    assert source.unreadable(portion, ["id"]) == {}
+    assert Shaky.calls == 2
+    with pytest.raises(InputError, match="connection reset"):
+        source.read(portion, ["id"])
+    (tmp_path / "1.parquet").unlink()
+    assert source.unreadable(portion, ["id"]) == {"1.parquet": "missing"}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "json.gz"])
+def test_a_file_that_is_damaged_inside_is_corrupt(kind: str, tmp_path: Path) -> None:
+    rows = pa.table({"id": list(range(9_000))})
+    file = tmp_path / f"a.{kind}"
+    if kind == "json.gz":
+        lines = "".join(f'{{"id": {n}}}\n' for n in range(9_000))
+        file.write_bytes(gzip.compress(lines.encode()))
+    else:
+        write(kind, rows, file)
+    schema, format_ = pa.schema([("id", pa.int64())]), kind.split(".")[0]
+    source = FileSource("A", FileTree(str(tmp_path)), format_, schema, skip_corrupt=True)
+    portion = source.everything()
+    assert source.unreadable(portion, ["id"]) == {}
+    content = bytearray(file.read_bytes())
+    middle = len(content) // 3
+    content[middle : middle + 400] = bytes(400)
+    if kind == "arrow":
+        content[8:200] = b"\xff" * 192
+        content[-200:-10] = b"\xff" * 190
+    file.write_bytes(content)
+    assert source.unreadable(portion, ["id"]) == {f"a.{kind}": "corrupt"}
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "json", "csv"])

@@ -9,7 +9,15 @@ from typing import Any
 import pyarrow as pa
 
 import penstock
-from penstock.telemetry import Batch, BatchNews, CellBatch, OperatorBatch, OverloadChange, Wave
+from penstock.telemetry import (
+    Batch,
+    BatchNews,
+    CellBatch,
+    OperatorBatch,
+    OverloadChange,
+    Warned,
+    Wave,
+)
 from penstock.telemetry.batch_news import FACTOR, LEAST
 from penstock.telemetry.operator_batch import operator_batches
 
@@ -106,3 +114,18 @@ def test_the_first_tuple_of_a_silent_stream_wakes_a_window() -> None:
     (woken,) = [each for each in last if isinstance(each, Wave) and each.action == "resume"]
     assert woken.rows >= 600
     assert set(woken.by_streams) <= {"{A}", "{B}", "{A, B}"}
+
+
+def test_files_that_are_left_out_are_told_by_name_once() -> None:
+    news = BatchNews()
+    files = {f"{n}.json": "corrupt" for n in range(7)}
+    (first,) = news.of(replace(BATCH, skipped={"A": files}))
+    assert isinstance(first, Warned)
+    assert (first.about, first.sources) == ("skipped", ("A",))
+    assert first.text.startswith("A: 7 left out of its files: 0.json (corrupt), 1.json")
+    assert first.text.endswith("4.json (corrupt), …")
+    more = {"6.json": "corrupt", "7.json": "missing"}
+    (second,) = news.of(replace(BATCH, skipped={"A": more}))
+    assert isinstance(second, Warned)
+    assert second.text == "A: 1 left out of its files: 7.json (missing)"
+    assert news.of(replace(BATCH, skipped={})) == []

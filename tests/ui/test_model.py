@@ -145,6 +145,7 @@ def test_sources_with_what_did_not_get_in() -> None:
         "watermark": 4_000,
         "silent": {"B": 5.0},
         "backlog": {"A": 70},
+        "skipped": {"A": {"1.parquet": "corrupt", "2.parquet": "corrupt", "3": "missing"}},
     }
     second = synthetic.batch(2) | {"rows": {"A": 10, "B": 0}, "dropped": {"A": {"late": 1}}}
     model.note(first)
@@ -154,6 +155,7 @@ def test_sources_with_what_did_not_get_in() -> None:
     a, b = message["sources"]
     assert (a["name"], a["rows"], a["dropped"]) == ("A", 20, {"late": 4, "unreadable": 1})
     assert (a["filtered"], a["newest"], a["backlog"]) == (2, 9_000, None)
+    assert (a["skipped"], b["skipped"]) == ({"corrupt": 2, "missing": 1}, {})
     assert b["last"] < a["last"]  # Nothing came of it since.
     assert (b["silent"], message["watermark"]) == (None, None)
 

@@ -9,12 +9,18 @@ more. (A file that nobody could read so far may be mended; its size is noted whe
 is a file of lines that has grown before it was first read: what was taken of it is known, and what
 was added would be lost.
 
+A file that is gone or corrupt is an error of whoever reads it. Where it is to be left out instead,
+somebody asks first (:meth:`FileSource.unreadable`) and tells all readers, so that they agree.
+Corrupt is what cannot be decoded when all of its bytes are at hand: bytes that do not come, as when
+a network fails for a moment, say nothing about a file.
+
 Names of files that are gone from the folder for long are forgotten when the names are written down
 anew, so what is kept does not grow without end.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,6 +58,8 @@ _REMEMBERED = 7 * 86_400 * 10**9
 as long as Spark remembers files by default. One that is put back earlier is not taken twice."""
 
 
+MISSING, CORRUPT_FILE = "missing", "corrupt"
+"""Why a file is left out."""
 _PATIENCE = {End.WHOLE: 0.0, End.CUT: 60.0, End.UNSURE: 5.0}
 """Seconds after its last change that a file is taken to be still in the making, by its end; then it
 is read like others, which says what is wrong with it. Of files whose end says nothing, most were
@@ -90,9 +98,9 @@ class FileSource:
     options: Mapping[str, str] = field(default_factory=dict)
     """Options of the format, with Spark's names in small letters."""
     skip_missing: bool = False
-    """Whether files that are gone are left out (``ignoreMissingFiles``)."""
+    """Whether files that are gone are to be left out (``ignoreMissingFiles``)."""
     skip_corrupt: bool = False
-    """Whether files that cannot be read are left out (``ignoreCorruptFiles``)."""
+    """Whether files that cannot be decoded are to be left out (``ignoreCorruptFiles``)."""
     partitioned: Partitioned | None = None
     mended: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
     """Bytes of files that had others when they were taken than when this process first read them,
@@ -199,7 +207,7 @@ class FileSource:
         return {name: one.column(name).combine_chunks() for name in one.column_names if name}
 
     def brief(self, portion: Portion, column: str) -> Brief | None:
-        if self.format.greatest is None or self.skip_missing or self.skip_corrupt:
+        if self.format.greatest is None:
             return None
         rows, newest = 0, []
         for each in portion:
@@ -233,7 +241,7 @@ class FileSource:
         found = []
         for each in portion:
             table, rest = self._read(InputFile.of_json(each), columns, again, needed)
-            found += [] if table is None else [table]
+            found.append(table)
             rows += rest.rows
             newest += [] if rest.newest is None else [rest.newest]
         rest = Brief(rows, max(newest, key=in_nanoseconds, default=None))
@@ -245,16 +253,15 @@ class FileSource:
 
     def _read(
         self, file: InputFile, columns: Sequence[str], again: bool, needed: NeededRows | None
-    ) -> tuple[pa.Table | None, Brief]:
+    ) -> tuple[pa.Table, Brief]:
         path = self.tree.path(file.name)
         try:
             opened = self._open(path)
         except FileNotFoundError:
-            if self.skip_missing:
-                return None, NOTHING
+            how = "start again" if self.skip_missing else "set ignoreMissingFiles"
             raise InputError(
                 f"{self.name}: the file {path} is gone, and a batch or a window needs it; put it "
-                "back, or set ignoreMissingFiles to go on without its rows"
+                f"back, or {how} to go on without its rows"
             ) from None
         except OSError as problem:
             raise InputError(f"{self.name}: {path} cannot be opened: {problem}") from None
@@ -262,20 +269,12 @@ class FileSource:
             size = opened.size()
             self._refuse_changed(path, size, file.size, again)
             try:
-                inside = self._inside(file, columns)
-                rows = self._needed(file, needed)
-                if rows is not None and self.format.read_needed is not None:
-                    table, rest = self.format.read_needed(opened, inside, rows)
-                else:
-                    lines = self.format.content(opened, path)
-                    table = self.format.read(lines, inside, self.schema, self.options)
-                    rest = NOTHING
+                table, rest = self._decoded(opened, file, columns, needed)
             except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-                if self.skip_corrupt:
-                    return None, NOTHING
+                hint = "" if self.skip_corrupt else ", or set ignoreCorruptFiles to skip it"
                 raise InputError(
                     f"{self.name}: {path} cannot be read as {self.format_name}: "
-                    f"{_first_line(problem)}; remove it, or set ignoreCorruptFiles to skip it"
+                    f"{_first_line(problem)}; remove it{hint}"
                 ) from None
             if size != file.size:
                 self.mended[file.name] = size
@@ -289,6 +288,54 @@ class FileSource:
             if self.partitioned is not None and bucket is not None:
                 self.partitioned.check(table, bucket, where)
             return table, rest
+
+    def _decoded(
+        self,
+        opened: pa.NativeFile,
+        file: InputFile,
+        columns: Sequence[str],
+        needed: NeededRows | None = None,
+    ) -> tuple[pa.Table, Brief]:
+        """Those of ``columns`` that are in ``file``, which is ``opened``."""
+        inside = self._inside(file, columns)
+        rows = self._needed(file, needed)
+        if rows is not None and self.format.read_needed is not None:
+            return self.format.read_needed(opened, inside, rows)
+        lines = self.format.content(opened, self.tree.path(file.name))
+        return self.format.read(lines, inside, self.schema, self.options), NOTHING
+
+    def unreadable(
+        self, portion: Portion, columns: Sequence[str], is_decoded: bool = True
+    ) -> dict[str, str]:
+        """The files of a portion that are to be left out, with the reason; those that are corrupt
+        only if ``is_decoded``. Of a file that cannot be had at the moment nothing is known."""
+        found: dict[str, str] = {}
+        files = [InputFile.of_json(each) for each in portion or ()]
+        if self.skip_missing and files:
+            with contextlib.suppress(OSError):
+                infos = self.tree.system.get_file_info([self.tree.path(f.name) for f in files])
+                gone = fs.FileType.NotFound
+                there = zip(files, infos, strict=True)
+                found |= {file.name: MISSING for file, info in there if info.type == gone}
+        if self.skip_corrupt and is_decoded:
+            for file in files:
+                if file.name not in found and self._is_corrupt(file, columns):
+                    found[file.name] = CORRUPT_FILE
+        return found
+
+    def _is_corrupt(self, file: InputFile, columns: Sequence[str]) -> bool:
+        try:
+            with self.tree.system.open_input_file(self.tree.path(file.name)) as opened:
+                content = opened.read_buffer()
+        except OSError:
+            return False
+        try:
+            self._decoded(pa.BufferReader(content), file, columns)
+        except MemoryError:
+            raise
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
+            return True
+        return False
 
     def _refuse_changed(self, path: str, size: int, then: int, again: bool) -> None:
         """An error if a file has ``size`` bytes and had others ``then``, when it was taken, and

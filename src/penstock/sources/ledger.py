@@ -19,6 +19,9 @@ have been read: how many there were, and the newest event time of each source so
 function of the entries up to this one, so all attempts write the same; it is there to save reading
 files again, since late decisions of a batch depend on the newest event times before it. Where each
 cell reads a part of the rows, each notes what it has seen, and the parts together are the note.
+
+Files that a batch leaves out (*skipped*) are written down before its cells begin, for all of them
+and for all attempts; the note repeats them for whoever reads the rows again.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyarrow import fs
 
@@ -45,6 +48,10 @@ _KEPT = "kept"
 """The name of the value that has the number of the oldest entry."""
 _DIGEST = 24
 """Hexadecimal digits of a digest: 96 bits, since nobody is an adversary of their own ledger."""
+
+
+Skipped: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Files that are left out, by source and name, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +97,23 @@ class Entry:
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
     def as_read(self, note: Note | None) -> Entry:
-        """The entry with the sizes of files that ``note`` has of their first reading."""
-        if note is None or not note.sizes:
+        """The entry as it was read first: without the files that were skipped, and with the sizes
+        of files that ``note`` has."""
+        if note is None:
             return self
+        if not note.sizes:
+            return self.without(note.skipped)
         portions = {
             source: [[name, note.sizes[source].get(name, size), at] for name, size, at in portion]
             if source in note.sizes
             else portion
             for source, portion in self.portions.items()
         }
-        return replace(self, portions=portions)
+        return replace(self, portions=portions).without(note.skipped)
+
+    def without(self, skipped: Skipped) -> Entry:
+        """The entry without the files that are ``skipped``."""
+        return replace(self, portions=without(self.portions, skipped)) if skipped else self
 
     @property
     def position(self) -> Position:
@@ -129,6 +143,8 @@ class Note:
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Bytes of files that were mended between the entry and their first reading, by source and
     name."""
+    skipped: Skipped = field(default_factory=dict)
+    """Files of the entry that were left out."""
     settled: int | None = None
     """The newest event time of all at the last entry that settles, if there was one: what is as old
     or older is late from there on."""
@@ -137,7 +153,8 @@ class Note:
         content = {
             name: dict(value) if isinstance(value, Mapping) else value
             for name in self.__slots__
-            if (value := getattr(self, name)) is not None and (name != "sizes" or value)
+            if (value := getattr(self, name)) is not None
+            and (name not in ("sizes", "skipped") or value)
         }
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
@@ -156,7 +173,7 @@ class Note:
                     times[name] = max(at, times.get(name, at))
             for name, count in part.rows.items():
                 rows[name] = rows.get(name, 0) + count
-        return cls(newest, own, rows, parts[0].clocks, sizes, parts[0].settled)
+        return cls(newest, own, rows, parts[0].clocks, sizes, parts[0].skipped, parts[0].settled)
 
     @classmethod
     def of_bytes(cls, content: bytes) -> Note:
@@ -251,6 +268,14 @@ class Ledger:
     def add_part_of_note(self, position: Position, owner: str, note: Note) -> None:
         self._write(_name(position, f"{owner}.note"), note.to_bytes(), durable=False)
 
+    def skipped(self, position: Position) -> Skipped:
+        """The files that the batch of an entry leaves out; at the beginning, those that static
+        relations do."""
+        return self.value(_name(position, "skipped")) or {}
+
+    def add_skipped(self, position: Position, skipped: Skipped) -> None:
+        self.put_value(_name(position, "skipped"), skipped)
+
     # -- what was taken ----------------------------------------------------------------------
 
     def taken(self, position: Position) -> Any:
@@ -266,8 +291,8 @@ class Ledger:
         system, folder = self._opened
         for name in self._names():
             digits = name[:12]
-            known = name.endswith((".entry", ".note", ".taken.json"))
-            if known and digits.isdecimal() and int(digits) < number:
+            known = name.endswith((".entry", ".note", ".taken.json", ".skipped.json"))
+            if known and digits.isdecimal() and 0 < int(digits) < number:
                 with contextlib.suppress(OSError):
                     system.delete_file(posixpath.join(folder, name))
 
@@ -311,6 +336,25 @@ class Ledger:
                 file.write(content)
         except OSError as problem:
             raise CheckpointError(f"the ledger cannot be written: {problem}") from None
+
+
+def without(portions: Portions, skipped: Skipped) -> Portions:
+    """``portions`` without the files that are ``skipped``."""
+    return {
+        name: [file for file in portion if file[0] not in skipped[name]]
+        if name in skipped
+        else portion
+        for name, portion in portions.items()
+    }
+
+
+def joined_skips(*each: Skipped) -> Skipped:
+    """The files that are in any of ``each``."""
+    found: dict[str, dict[str, str]] = {}
+    for skipped in each:
+        for name, files in skipped.items():
+            found.setdefault(name, {}).update(files)
+    return found
 
 
 def _name(position: Position, kind: str) -> str:

@@ -1,4 +1,5 @@
-"""What is news in a micro-batch: a cell short of CPU, a wave of rows that fall asleep, a silence.
+"""What is news in a micro-batch: a cell short of CPU, a wave of rows that fall asleep, a silence,
+files that are left out.
 
 A batch event has levels and counts; a person wants to know when something changed. Both kinds of
 news are made of batch events alone, so whoever has these has the news.
@@ -14,6 +15,8 @@ demand changes, many at once: the first tuple of a stream that was silent wakes 
 batches, which fades: a level that stays high is one wave, not one in each batch.
 
 **Silence.** A stream for which all state waits is told when that begins, once until it moves on.
+
+**Files left out.** Told by name, those of the batch before not again.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from penstock.telemetry.events import Batch, OverloadChange, Warned, Wave, WaveK
 LEAST = 100
 FACTOR = 4.0
 _FADING = 0.8
+_MOST_FILES = 5
+"""Names of files in one warning; the event of the batch has all."""
 
 
 class BatchNews:
@@ -36,11 +41,27 @@ class BatchNews:
         self._told: dict[int, int] = {}
         """The last change of each cell that was told."""
         self._silent: set[str] = set()
+        self._skipped: set[tuple[str, str]] = set()
+        """Files that the last batch left out, by source and name."""
         self._usual: dict[WaveKind, dict[str, float]] = {"suspend": {}, "resume": {}}
 
     def of(self, batch: Batch) -> list[OverloadChange | Wave | Warned]:
         """What is new in ``batch``; to be called once for each, in order."""
-        return [*self._overload(batch), *self._waves(batch), *self._silences(batch)]
+        warned = [*self._silences(batch), *self._skips(batch)]
+        return [*self._overload(batch), *self._waves(batch), *warned]
+
+    def _skips(self, batch: Batch) -> list[Warned]:
+        before = self._skipped
+        self._skipped = {(source, name) for source, each in batch.skipped.items() for name in each}
+        found = []
+        for source, files in batch.skipped.items():
+            new = [f"{name} ({why})" for name, why in files.items() if (source, name) not in before]
+            if new:
+                more = ", …" * (len(new) > _MOST_FILES)
+                told = f"{', '.join(new[:_MOST_FILES])}{more}"
+                text = f"{source}: {len(new):,} left out of its files: {told}"
+                found.append(Warned(batch.at, batch.run, "skipped", text, (source,)))
+        return found
 
     def _silences(self, batch: Batch) -> list[Warned]:
         begun = [source for source in batch.silent if source not in self._silent]

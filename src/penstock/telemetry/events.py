@@ -122,6 +122,9 @@ class Batch:
     """The newest event time of each source, in milliseconds since 1970."""
     backlog: Mapping[str, int] = field(default_factory=dict)
     """Rows that a source has and no batch has taken yet, of sources that tell it (Kafka)."""
+    skipped: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Files that were left out, by source and name, with the reason: ``missing``, ``corrupt``, or
+    either ``since it was read``, of files that windows had to be made without."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,12 @@ def _lines(run: Mapping[str, Any]) -> Iterator[str]:
     yield from _metric("dropped_rows_total", "counter", "Rows dropped, by reason.", dropped)
     kept_out = "Rows that the query's own filters keep out of every result."
     yield from _metric("filtered_rows_total", "counter", kept_out, by_source("filtered"))
+    skipped = [
+        ({"source": each["name"], "reason": reason}, count)
+        for each in sources
+        for reason, count in each["skipped"].items()
+    ]
+    yield from _metric("skipped_files_total", "counter", "Files left out, by reason.", skipped)
     waiting = "Rows that a source has and no batch has taken, of sources that tell it."
     yield from _metric("backlog_rows", "gauge", waiting, by_source("backlog"))
     behind = "Event time that a stream is behind, of streams that all state waits for."

@@ -26,6 +26,7 @@ class SourceView:
         dropped, filtered = _inside(event, "dropped"), _inside(event, "filtered")
         newest, silent = _inside(event, "newest"), _inside(event, "silent")
         backlog, late = _inside(event, "backlog"), _inside(event, "late")
+        skipped = _inside(event, "skipped")
         for name, rows in _inside(event, "rows").items():
             found = self._of(str(name)[:_LONGEST_NAME])
             if found is None:
@@ -39,6 +40,10 @@ class SourceView:
                     mine = found["dropped"]
                     mine[str(reason)[:40]] = mine.get(str(reason)[:40], 0) + number(count)
             found["filtered"] += number(filtered.get(name))
+            for reason in _inside(skipped, name).values():
+                files = found["skipped"]
+                if reason in files or len(files) < MOST_REASONS:
+                    files[str(reason)[:40]] = files.get(str(reason)[:40], 0) + 1
             found["newest"] = number(newest[name]) if name in newest else found["newest"]
             found["silent"] = number(silent[name]) if name in silent else None
             found["backlog"] = number(backlog[name]) if name in backlog else None
@@ -49,6 +54,7 @@ class SourceView:
                 "rows": 0.0,
                 "dropped": {},
                 "filtered": 0.0,
+                "skipped": {},
                 "newest": None,
                 "silent": None,
                 "backlog": None,

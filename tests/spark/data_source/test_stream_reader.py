@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from penstock.errors import CheckpointError, InputError
+from penstock.errors import CheckpointError, InputError, PenstockWarning
 from penstock.sources.file_source import FileSource
 from penstock.sources.input_file import InputFile
 from penstock.spark.data_source import engine_cache, stream_reader
+from penstock.spark.data_source.batch_reader import BatchAnswer
 from penstock.spark.data_source.options import lane_of
 from penstock.spark.data_source.sourced_cell import SourcedCell
 from penstock.spark.data_source.stream_reader import StreamReader
@@ -252,10 +253,142 @@ def test_a_file_that_is_gone_or_has_changed(tmp_path: Path) -> None:
     (tmp_path / "A" / "0.parquet").write_bytes(before + b"more")
     with pytest.raises(InputError, match="when it was taken"):
         driver.run()
-    driver.options["A.ignoreMissingFiles"] = "true"
+    driver.options |= {"A.ignoreMissingFiles": "true", "reports": "true"}
     (tmp_path / "A" / "0.parquet").unlink()
     driver.start()
-    assert driver.run() == []
+    assert told_to_skip(driver.run()) == {"A": {"0.parquet": "missing since it was read"}}
+    assert told_to_skip(driver.run()) == {"A": {"0.parquet": "missing since it was read"}}
+
+
+def told_to_skip(found: list[tuple[Any, ...]]) -> dict[str, dict[str, str]]:
+    """The files that reports tell of, each once."""
+    reports = [json.loads(row[-1]) for row in found if row[-1] is not None]
+    told: dict[str, dict[str, str]] = {}
+    for report in reports:
+        for source, files in report["skipped"].items():
+            for name, why in files.items():
+                assert name not in told.get(source, {})
+                told.setdefault(source, {})[name] = why
+    return told
+
+
+@pytest.mark.parametrize("cells", ["1", "2"])
+def test_files_that_a_batch_leaves_out(cells: str, tmp_path: Path) -> None:
+    """Decided once: by all cells and attempts, when it is done again, and in its windows, whatever
+    becomes of the files; and the answer is that of the other files."""
+    chance = random.Random(11)
+    options = {"ignoreMissingFiles": "true", "ignoreCorruptFiles": "true"}
+    options = {f"{name}.{option}": value for name in "AB" for option, value in options.items()}
+    driver = Driver(tmp_path, cells=cells, reports="true", **options)
+    oracle = Oracle(driver.reader._lane.query, 1_000)
+    good = {name: rows(chance, 1, 30) for name in "AB"}
+    bad, gone = rows(chance, 1, 30), rows(chance, 1, 30)
+    for name, table in good.items():
+        put(tmp_path, name, "0.parquet", table, 0)
+    put(tmp_path, "A", "bad.parquet", bad, 1)
+    put(tmp_path, "B", "gone.parquet", gone, 1)
+    file = tmp_path / "A" / "bad.parquet"
+    file.write_bytes(b"PAR1" + bytes(len(file.read_bytes()) - 8) + b"PAR1")
+    assert driver.plan()
+    (tmp_path / "B" / "gone.parquet").unlink()
+    expected = oracle.push(good)
+    skipped = {"A": {"bad.parquet": "corrupt"}, "B": {"gone.parquet": "missing"}}
+
+    def is_as_expected(expected: list[Any], skipped: dict[str, Any]) -> None:
+        found = driver.run(commit=False)
+        assert told_to_skip(found) == skipped
+        answers = [row[:2] for row in found if row[2] is None]
+        assert difference(answers, expected) is None
+
+    is_as_expected(expected, skipped)
+    put(tmp_path, "A", "bad.parquet", bad, 1)  # Mended and put back: this batch is past.
+    put(tmp_path, "B", "gone.parquet", gone, 1)
+    is_as_expected(expected, skipped)
+    driver.start()
+    is_as_expected(expected, skipped)
+    second = {name: rows(chance, 1.5, 30) for name in "AB"}
+    for name, table in second.items():
+        put(tmp_path, name, "2.parquet", table, 2)
+    assert driver.plan()
+    first, expected = expected, oracle.push(second)
+    is_as_expected(expected, {})
+    driver.start()  # Windows are read again.
+    is_as_expected(expected, {})
+    for note in (tmp_path / "checkpoint" / "penstock").glob("*.note"):
+        note.unlink()
+    driver.start()  # So are notes.
+    is_as_expected(expected, {})
+    del driver.log[2:]
+    for name in options:
+        driver.options[name] = "false"
+    driver.start()
+    is_as_expected(first, skipped)
+
+
+def test_a_file_that_goes_while_a_batch_is_done(tmp_path: Path) -> None:
+    """Behind the decision it is an error; planned again, all cells leave it out."""
+    chance = random.Random(12)
+    driver = Driver(tmp_path, cells="2", reports="true", **{"A.ignoreMissingFiles": "true"})
+    tables = {name: rows(chance, 1, 30) for name in "AB"}
+    for name, table in tables.items():
+        put(tmp_path, name, "0.parquet", table, 0)
+    put(tmp_path, "A", "1.parquet", rows(chance, 1, 30), 1)
+    assert driver.plan()
+    partitions = driver.reader.partitions(*driver.log)
+    list(driver.reader.read(partitions[0]))
+    (tmp_path / "A" / "1.parquet").unlink()
+    with pytest.raises(InputError, match=r"1\.parquet is gone.*start again"):
+        list(driver.reader.read(partitions[1]))
+    driver.start()
+    found = driver.run()
+    assert told_to_skip(found) == {"A": {"1.parquet": "missing"}}
+    expected = Oracle(driver.reader._lane.query, 1_000).push(tables)
+    assert difference([row[:2] for row in found if row[2] is None], expected) is None
+
+
+def test_a_bounded_answer_warns_of_files_that_it_leaves_out(tmp_path: Path) -> None:
+    chance = random.Random(14)
+    driver = Driver(tmp_path, **{"A.ignoreCorruptFiles": "true"})
+    tables = {name: rows(chance, 1, 30) for name in "AB"}
+    for name, table in tables.items():
+        put(tmp_path, name, "0.parquet", table, 0)
+    (tmp_path / "A" / "bad.parquet").write_bytes(b"PAR1" + bytes(99) + b"PAR1")
+    lane = driver.reader._lane
+    reader = BatchAnswer(lane, answer_schema(lane.emitted)[0])
+    with pytest.warns(PenstockWarning, match=r"A: left out: bad\.parquet \(corrupt\)"):
+        (partition,) = reader.partitions()
+    found = [row for batch in reader.read(partition) for row in rows_of(pa.table(batch))]
+    assert difference(found, Oracle(lane.query, 1_000).push(tables)) is None
+
+
+def test_a_static_file_that_is_left_out(tmp_path: Path) -> None:
+    """It is told with the first batch, and stays left out."""
+    chance = random.Random(13)
+    query = "SELECT A.id AS a, B.id AS b FROM A [RANGE 3 SECONDS], B WHERE A.x = B.x"
+    options = {"B.static": "true", "B.ignoreCorruptFiles": "true", "reports": "true"}
+    driver = Driver(tmp_path, query=query, cells="2", **options)
+    tables = {name: rows(chance, 1, 30) for name in "AB"}
+    for name, table in tables.items():
+        put(tmp_path, name, "0.parquet", table, 0)
+    put(tmp_path, "B", "bad.parquet", tables["B"], 1)
+    file = tmp_path / "B" / "bad.parquet"
+    size = file.stat().st_size
+    file.write_bytes(b"PAR1" + bytes(size - 8) + b"PAR1")
+    assert driver.plan()
+    oracle = Oracle(driver.reader._lane.query, 1_000)
+    found = driver.run()
+    assert told_to_skip(found) == {"B": {"bad.parquet": "corrupt"}}
+    expected = oracle.push(tables)
+    assert difference([row[:2] for row in found if row[2] is None], expected) is None
+    put(tmp_path, "B", "bad.parquet", tables["B"], 1)
+    second = {"A": rows(chance, 2, 30)}
+    put(tmp_path, "A", "2.parquet", second["A"], 2)
+    driver.start()
+    assert driver.plan()
+    found = driver.run()
+    assert told_to_skip(found) == {}
+    expected = oracle.push(second)
+    assert difference([row[:2] for row in found if row[2] is None], expected) is None
 
 
 @pytest.mark.parametrize("cells", ["1", "2"])

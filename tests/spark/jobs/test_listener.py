@@ -20,7 +20,10 @@ def report(cell: int, late: int) -> CellReport:
     found = CellReport(7, cell, rows, 3, 100, 50, 0.25, 0.5, "live", "(A B)", None)
     clock: dict[str, Any] = {"event_clock": 4_000 + cell, "newest": {"A": 9_000 - cell}}
     silent = {"B": 3.5} if cell else {}
-    return replace(found, sent=sent, dropped=told, silent=silent, refreshed={"S": 2}, **clock)
+    skipped = {"A": {f"{cell}.parquet": "missing since it was read"}}
+    return replace(
+        found, sent=sent, dropped=told, silent=silent, refreshed={"S": 2}, **clock, skipped=skipped
+    )
 
 
 def progress(run: str = "r", executed: bool = True) -> Any:
@@ -45,6 +48,7 @@ def progress(run: str = "r", executed: bool = True) -> Any:
 
 def test_a_batch() -> None:
     event = batch_event(progress(), ["A", "B"])
+    skip = "missing since it was read"
     assert event is not None
     assert (event.batch, event.seconds, event.rows) == (7, 1.5, {"A": 20, "B": 5})
     assert event.late == {"A": 6, "B": 1}
@@ -53,6 +57,7 @@ def test_a_batch() -> None:
     assert event.silent == {"B": 3.5}
     assert (event.watermark, event.newest, event.refreshed) == (4_000, {"A": 9_000}, {"S": 2})
     assert event.backlog == {"A": 7}
+    assert event.skipped == {"A": dict.fromkeys(("0.parquet", "1.parquet"), skip)}
     assert [cell.late for cell in event.cells] == [{"A": 2, "B": 0}, {"A": 4, "B": 1}]
     assert (event.results, event.state_bytes, event.stored_bytes) == (6, 200, 100)
     assert event.engine_seconds == 0.5

@@ -94,6 +94,8 @@ class CellReport:
     """Pushes that were not compiled, by the reason."""
     overload: Mapping[str, Any] = field(default_factory=dict)
     """How short of time the cell is, and what it costs; empty where nothing limits it."""
+    skipped: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Files that were left out, by source and name, with the reason."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -30,7 +30,6 @@ from penstock.sources.ledger import Entry, Note
 from penstock.sources.portion import Brief, Portion, in_nanoseconds
 from penstock.sources.row_groups import NOTHING
 from penstock.spark.data_source.lane import Lane
-from penstock.spark.data_source.text_time_source import TextTimeSource
 
 
 @dataclass(slots=True)
@@ -136,15 +135,13 @@ class BatchReader:
             _note_newest(cumulative, name, newest)
         settled = max(cumulative.values(), default=None) if entry.settles else before.settled
         sizes = {name: found for name in rows if (found := self._mended(name, portions[name]))}
-        note = Note(cumulative, own, counts, dict(lane.clocks), sizes, settled)
+        note = Note(cumulative, own, counts, dict(lane.clocks), sizes, settled=settled)
         return Reading(rows, note, unrouted, refused)
 
     def _mended(self, name: str, portion: Portion) -> dict[str, int]:
         """Bytes of the files of ``portion`` that were mended before they were read."""
-        source = self._lane.sources[name]
-        while isinstance(source, TextTimeSource):
-            source = source.source
-        if not isinstance(source, FileSource) or not source.mended:
+        source = self._lane.files.get(name)
+        if source is None or not source.mended:
             return {}
         sizes = {file[0]: file[1] for file in portion}
         found = ((each, source.mended[each]) for each in sizes.keys() & source.mended.keys())

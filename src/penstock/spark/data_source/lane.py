@@ -17,10 +17,12 @@ from penstock.cells.placement import Placement
 from penstock.engine.recovery.fingerprint import fingerprint as query_fingerprint
 from penstock.query.expression import Expression
 from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream
+from penstock.sources.file_source import FileSource
 from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Source
 from penstock.sources.row_groups import NeededRows, needed_rows
 from penstock.spark.cells.cell import CellSettings
+from penstock.spark.data_source.text_time_source import TextTimeSource
 from penstock.spark.rows.envelope import report_column
 from penstock.values.value_hash import VERSION
 from penstock.values.wiring import wire
@@ -101,6 +103,17 @@ class Lane:
     def fixed(self) -> tuple[str, ...]:
         """The sources that are static relations."""
         return tuple(n for n in self.query.sources if self.streams[n].is_static)
+
+    @cached_property
+    def files(self) -> Mapping[str, FileSource]:
+        """The sources that are files."""
+        found: dict[str, FileSource] = {}
+        for name, source in self.sources.items():
+            while isinstance(source, TextTimeSource):
+                source = source.source
+            if isinstance(source, FileSource):
+                found[name] = source
+        return found
 
     @cached_property
     def clocks(self) -> Mapping[str, str]:

@@ -29,8 +29,8 @@ import pyarrow as pa
 from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.overload.overload import Overload
 from penstock.engine.push.dropped import LATE
-from penstock.errors import CheckpointError, InvariantBroken
-from penstock.sources.ledger import Entry, Ledger, Note, Position
+from penstock.errors import CheckpointError, InputError, InvariantBroken
+from penstock.sources.ledger import Entry, Ledger, Note, Position, Skipped, joined_skips
 from penstock.spark.cells.cell import Cell
 from penstock.spark.cells.cell_report import (
     CellReport,
@@ -46,11 +46,14 @@ from penstock.spark.data_source.batch_rows import BatchReader, Reading
 from penstock.spark.data_source.cell_snapshots import CellSnapshots
 from penstock.spark.data_source.engine_cache import LiveCell
 from penstock.spark.data_source.lane import STATICS, Lane
+from penstock.spark.data_source.skipped_files import unreadable
 from penstock.spark.rows.side_rows import SideRow, side_rows, told_once
 from penstock.spark.rows.side_rows import counted as counted_rows
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.plan_orders import PlanOrders, obey
 from penstock.telemetry.operator_batch import operator_batches
+
+_NOTHING: Skipped = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ class SourcedCell:
         self._reader = BatchReader(lane, number)
         self._reach = Reach.of(lane.query)
         self._snapshots = CellSnapshots(lane, number)
+        self._lacking: Skipped = {}
+        """Files that windows had to be read again without, in this batch."""
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -88,12 +93,21 @@ class SourcedCell:
             raise InvariantBroken("a bounded answer has no ledger")
         return self._lane.ledger
 
-    def take(self, start: Position, end: Position, batch: int = -1, told: int = 0) -> Taken:
-        """Do the batch that leads from ``start`` to ``end``.
+    def take(
+        self,
+        start: Position,
+        end: Position,
+        batch: int = -1,
+        told: int = 0,
+        skipped: Skipped = _NOTHING,
+    ) -> Taken:
+        """Do the batch that leads from ``start`` to ``end``, without the files that are
+        ``skipped``.
 
         Orders up to the number ``told`` have been obeyed in earlier batches, and told of.
         """
         began = time.perf_counter()
+        self._lacking = {}
         entry = self._ledger.entry(end)
         if entry.parent != start:
             raise CheckpointError(
@@ -111,7 +125,7 @@ class SourcedCell:
         self._advance(live, before)
         noted = self._noted(end) or self._own_part(end)
         again, sizes = noted is not None, {} if noted is None else noted.sizes
-        entry = entry.as_read(noted)
+        entry = entry.as_read(noted).without(skipped)
         opened = time.perf_counter()
         reading = self._reader.read(entry, before, again=again)
         ready = time.perf_counter()
@@ -119,7 +133,7 @@ class SourcedCell:
         live.read_rows += sum(map(len, reading.rows.values()))
         results = self._push(live, reading, seconds=self._seconds(began))
         pushed = time.perf_counter()
-        note = replace(reading.note, sizes={**sizes, **reading.note.sizes})
+        note = replace(reading.note, sizes={**sizes, **reading.note.sizes}, skipped=skipped)
         if self._lane.relayed:
             self._ledger.add_part_of_note(end, self._owner(self._number), note)
         elif self._number == 0:
@@ -163,6 +177,7 @@ class SourcedCell:
             ways=ways,
             reasons=reasons,
             overload={n: v for n, v in overload.items() if n not in ("allocation", "shares")},
+            skipped=joined_skips(skipped if self._number == 0 else {}, self._lacking),
         )
         return Taken(results, report, dropped)
 
@@ -200,12 +215,13 @@ class SourcedCell:
         chain: list[tuple[Position, Entry]] = []
         found = self._noted(position)
         while found is None or not self._is_ours(found):
-            entry = self._ledger.entry(position)
-            chain.append((position, entry))
+            entry = self._ledger.entry(position).as_read(found)
+            chain.append((position, entry.without(self._ledger.skipped(position))))
             position = entry.parent
             found = self._noted(position)
         for at, entry in reversed(chain):
-            found = self._reader.read(entry, found, whole=True).note
+            note = self._for_window(entry, found, whole=True).note
+            found = replace(note, skipped=self._ledger.skipped(at))
             self._ledger.add_note(at, found)
         return found
 
@@ -266,7 +282,7 @@ class SourcedCell:
                 self._catch_up(live, missed)
                 return live, "replayed"
         if position.number == 0:
-            return self._new(Note()), "new"
+            return self._new(Note(), is_first=True), "new"
         return self._rebuilt(position), "restored"
 
     def _catch_up(self, live: LiveCell, missed: list[tuple[Position, Entry]]) -> None:
@@ -274,7 +290,8 @@ class SourcedCell:
         before = self.note(live.position)
         for at, entry in reversed(missed):
             self._advance(live, before)
-            reading = self._reader.read(entry.as_read(self._noted(at)), before, again=True)
+            noted = self._noted(at)
+            reading = self._for_window(entry.as_read(noted), before, noted, again=True)
             self._push(live, reading, again=True)
             live.position = at
             before = self.note(at) if self._lane.relayed else reading.note
@@ -316,17 +333,42 @@ class SourcedCell:
             live = self._new(self.note(needed[-1].entry.parent if needed else position))
             for each in reversed(needed):
                 entry = each.entry.as_read(each.note)
-                again = self._reader.read(entry, each.note, each.alive, again=True)
+                again = self._for_window(entry, each.note, only=each.alive, again=True)
                 self._push(live, Reading(again.rows, each.note), again=True)
             live.position = position
         return live
 
-    def _new(self, before: Note) -> LiveCell:
-        """An engine with the clock of ``before`` and the static relations, and nothing else."""
+    def _for_window(
+        self, entry: Entry, before: Note, noted: Note | None = None, **how: Any
+    ) -> Reading:
+        """What was read before, with the times that were ``noted``; without files that are gone or
+        corrupt by now, where that is asked for."""
+        try:
+            return self._reader.read(entry, before, **how)
+        except InputError:
+            lacking = unreadable(self._lane, entry.portions)
+            if not lacking:
+                raise
+            told = {
+                name: {file: f"{why} since it was read" for file, why in files.items()}
+                for name, files in lacking.items()
+            }
+            self._lacking = joined_skips(self._lacking, told)
+            reading = self._reader.read(entry.without(lacking), before, **how)
+            return reading if noted is None else Reading(reading.rows, noted)
+
+    def _new(self, before: Note, is_first: bool = False) -> LiveCell:
+        """An engine with the clock of ``before`` and the static relations, and nothing else.
+        ``is_first`` if nobody has read these before."""
         settings = self._lane.settings
         live = LiveCell(Position(), Cell(settings, settings.engine()))
-        fixed = self._ledger.value(STATICS) if self._lane.fixed else {}
-        rows = self._reader.read(Entry(Position(), fixed or {}), Note()).rows
+        rows: Mapping[str, pa.Table] = {}
+        if self._lane.fixed:
+            start = Position()
+            fixed = Entry(start, self._ledger.value(STATICS) or {})
+            fixed = fixed.without(self._ledger.skipped(start))
+            read = self._reader.read if is_first else self._for_window
+            rows = read(fixed, Note()).rows
         if rows or before.newest:
             live.cell.push(self._reader.batch(before, rows))
         return live

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -22,11 +22,12 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from penstock.errors import InvariantBroken
-from penstock.sources.ledger import Entry, Ledger, Position
+from penstock.sources.ledger import Entry, Ledger, Position, Skipped
 from penstock.sources.portion import UNLIMITED, Portions, Progress
 from penstock.spark.data_source.cell_snapshots import durable_snapshots
 from penstock.spark.data_source.lane import STATICS, WAITING, Lane
 from penstock.spark.data_source.plain_errors import plain_errors
+from penstock.spark.data_source.skipped_files import decided
 from penstock.spark.data_source.sourced_cell import SourcedCell
 from penstock.spark.private_spark import batch_number
 from penstock.spark.state.checkpoint_files import CheckpointFiles
@@ -53,6 +54,8 @@ class CellPartition(InputPartition):
     end: Position
     told: int = 0
     """The number of the last order about the plan that earlier batches have obeyed."""
+    skipped: Skipped = field(default_factory=dict)
+    """Files that the batch leaves out."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -150,7 +153,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         cells = range(self._lane.placement.cells)
         told = self._told_of_orders()
-        return [CellPartition(number, first, last, told) for number in cells]
+        with plain_errors():
+            skipped = decided(self._lane, last)
+        return [CellPartition(number, first, last, told, skipped) for number in cells]
 
     def _told_of_orders(self) -> int:
         """The last order that batches before this one could know of; from now on, it is the last
@@ -241,7 +246,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, CellPartition)
         with plain_errors():
             cell = SourcedCell(self._lane, partition.cell)
-            taken = cell.take(partition.start, partition.end, _batch(partition.end), partition.told)
+            at, skipped = _batch(partition.end), partition.skipped
+            taken = cell.take(partition.start, partition.end, at, partition.told, skipped)
         if self._lane.reports:
             yield self._aside(self._schema.names[-1], [taken.report.to_json()])
         if self._lane.dropped is not None and taken.dropped:

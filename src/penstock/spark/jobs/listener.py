@@ -23,6 +23,7 @@ from pyspark.sql.streaming.listener import (
 
 from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.push.dropped import LATE
+from penstock.sources.ledger import joined_skips
 from penstock.spark.cells.cell_report import CellReport, cell_reports
 from penstock.spark.jobs.backlog import backlog, told_backlog
 from penstock.telemetry.events import Batch, CellBatch, PlanDecision
@@ -133,6 +134,7 @@ def batch_event(progress: StreamingQueryProgress, sources: Sequence[str]) -> Bat
         watermark=min(clocks, default=None),
         newest=newest,
         backlog=waiting,
+        skipped=joined_skips(*(report.skipped for report in reports)),
     )
 
 

@@ -15,6 +15,7 @@ function showSources({ sources, status }, table) {
     ...reasons.map((reason) => [reason, (each) => withShare(each.dropped[reason] || 0, each.rows)]),
     ["filtered", (each) => withShare(each.filtered, each.rows)],
   ];
+  if (sources.some((each) => Object.keys(each.skipped).length)) columns.push(["files left out", skippedFiles]);
   showTable(table, columns.map(([name]) => name), sources.map((each) => columns.map(([, write]) => write(each))), new Set([0]));
   sources.forEach((each, place) => {
     const { cells } = table.tBodies[0].rows[place];
@@ -36,6 +37,10 @@ function withShare(count, rows) {
   const part = rows > 0 ? (100 * count) / rows : 0;
   const text = part >= 0.1 ? part.toFixed(1) : part >= 0.001 ? part.toFixed(3) : "under 0.001";
   return `${short(count)} (${text} %)`;
+}
+
+function skippedFiles({ skipped }) {
+  return Object.entries(skipped).map(([reason, count]) => `${short(count)} ${reason}`).join(", ") || "0";
 }
 
 function droppedInAll(sources) {
