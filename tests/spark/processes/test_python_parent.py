@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.start import process_tree, python_parent, worker_python
+from penstock.spark.processes import python_parent
+from penstock.spark.start import process_tree, worker_python
 from penstock.spark.start.worker_python import VARIABLE, pythons, start_parent
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there are forks on Linux alone")
