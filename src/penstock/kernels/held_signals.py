@@ -74,6 +74,8 @@ class HeldSignals:
         """Whether what is raised now leaves the engine as it was before the push at hand."""
         self.opening = False
         """Whether what was noted is to be sent as soon as the gates are open."""
+        self.watch: Callable[[], None] | None = None
+        """What else is called between portions of the work of the push at hand; it may raise."""
         self._seen: tuple[Any, ...] = ()
         """The handlers of all signals, when they were last looked at."""
 
@@ -106,6 +108,12 @@ class HeldSignals:
                 gate = getsignal(number)
                 if gate.__class__ is _Gate:
                     gate.handler(number, None)
+
+    def go_on(self) -> None:
+        """:meth:`give` in the middle of the joins of a push, which may be stopped by a watch."""
+        self.give()
+        if self.watch is not None:
+            self.watch()
 
     def open(self) -> None:
         """Open the gates; what was noted and not given comes a moment later."""

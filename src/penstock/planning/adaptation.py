@@ -73,6 +73,7 @@ from penstock.planning.written_cost import written_cost
 Action = Literal["keep", "migrate"]
 NOT_YET = "the gain does not repay the change yet"
 FIRST = "the first batch says so"
+AHEAD = "the push that comes says so"
 
 WORTHWHILE = 0.1
 """The least gain that is trusted to last, as a share of what the present plan costs."""
@@ -315,6 +316,45 @@ def first_look(problem: Problem, plan: Plan, limits: Limits) -> Decision:
         0.0,
         0.0,
         () if isinstance(verdict, Choice) else verdict.exceeded,
+    )
+
+
+def look_ahead(
+    problem: Problem, plan: Plan, limits: Limits, seconds: float, price_ratio: float = 1.0
+) -> Decision:
+    """Keep ``plan`` for a push that lasts ``seconds`` and is unlike those before it, or change it.
+
+    What comes after the push is not known, so what the change gains by its end must repay it. An
+    mjoin is a rival as well: often it costs next to nothing to change to.
+    """
+    here, own = written_cost(problem, plan), problem.shapes_of(plan)
+    verdict = best_plan(problem, limits)
+    rivals = [mjoin_ordering(problem)]
+    if isinstance(verdict, Choice):
+        rivals.append(verdict.candidate)
+    within = [each for each in rivals if is_qualified(each.cost, limits)] or rivals
+
+    def change(candidate: Candidate) -> float:
+        return price_ratio * change_cost(problem, own, candidate.shapes)
+
+    rival = min(within, key=lambda each: each.cost.cpu * seconds + change(each))
+    there, cost = rival.cost, change(rival)
+    gain = here.cpu - there.cpu
+    better = gain >= WORTHWHILE * here.cpu and gain * seconds >= cost
+    better &= is_qualified(there, limits) or not is_qualified(here, limits)
+    return Decision(
+        "migrate" if better else "keep",
+        AHEAD if better else "it is the best plan for the push that comes",
+        write(plan),
+        write(problem.plan_of(rival) if better else plan),
+        0.0,
+        here.cpu,
+        there.cpu if better else here.cpu,
+        here.memory,
+        there.memory if better else here.memory,
+        cost if better else 0.0,
+        0.0,
+        seconds,
     )
 
 

@@ -270,7 +270,7 @@ class CompiledPush:
             while lacking:
                 self._synchronise(arrivals)
                 if lacking == guarding.PAUSED:
-                    HELD.give()
+                    HELD.go_on()
                 elif lacking == guarding.ORDER_STOPS:
                     self._test()
                 else:

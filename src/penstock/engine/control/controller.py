@@ -4,9 +4,11 @@ After a push it may *look*: :func:`penstock.planning.adaptation.look` prices the
 the best there is, and says keep or migrate. This module decides when to look, carries the decision
 out, and keeps the books: what was decided, what was pinned, what can be undone.
 
-**When to look.** Before the first push that brings rows of every stream the controller looks at a
-sample of it (:mod:`penstock.engine.control.first_batch`): what an engine begins with otherwise
-knows nothing, and a fan-out that comes first in ``FROM`` may make one push last minutes. From then
+**When to look.** Before the first push after which every stream has rows the controller looks at
+a sample of it (:mod:`penstock.engine.control.coming_batch`): what an engine begins with otherwise
+knows nothing, and a fan-out that comes first in ``FROM`` may make one push last minutes. So it does
+before a push that is much larger than those before it, and in the middle of one that runs away
+(:mod:`penstock.engine.control.runaway`). From then
 on by work, not by rows: a look costs milliseconds, and looks have a budget, a hundredth of the CPU
 of the pushes; both are measured. While the streams are at rest there is a look now and then, and
 budget is saved up. When selectivities change (:mod:`penstock.engine.control.step_watch`) it is
@@ -40,6 +42,7 @@ import pyarrow as pa
 
 from penstock.engine.control.limit_watch import LimitWatch
 from penstock.engine.control.plan_event import Action, PlanEvent
+from penstock.engine.control.runaway import LARGE, LOOKS, Pushes, Watch, bound_of
 from penstock.engine.control.step_watch import StepWatch
 from penstock.engine.migration.strategy_choice import StrategyChoice, corrected
 from penstock.engine.options import Options
@@ -50,6 +53,7 @@ from penstock.planning.limits import Limits, size_text
 from penstock.query.join_graph import JoinGraph
 
 if TYPE_CHECKING:
+    from penstock.engine.control.coming_batch import Coming
     from penstock.planning.adaptation import Decision, Memory
     from penstock.planning.lessons import Measured
     from penstock.planning.statistics import Statistics
@@ -134,6 +138,10 @@ class Controlled(Protocol):
         """Streams of the largest block of the query."""
 
     @property
+    def held_rows(self) -> int:
+        """Rows of streams in all windows."""
+
+    @property
     def has_seen_all(self) -> bool:
         """Whether every window has a row."""
 
@@ -158,11 +166,14 @@ class Controlled(Protocol):
     def statistics(self, pushes: float = 0.0, brief: bool = False) -> Statistics:
         """What was observed of the streams."""
 
-    def first_statistics(self, batches: Mapping[str, Any]) -> Statistics | None:
-        """What the first batch says about the streams; None if that is not enough."""
+    def coming_statistics(self, batches: Mapping[str, Any]) -> Coming | None:
+        """What a batch says about the streams before it is joined; None if that is not enough."""
 
     def change_shape(self, plan: str) -> None:
         """Migrate, without a note in the books."""
+
+    def change_at_once(self, plan: str) -> None:
+        """The same, for the push at hand."""
 
     @property
     def choice(self) -> StrategyChoice | None:
@@ -201,6 +212,7 @@ class Controller:
         """Why rows could not go to disk, as the latest event said."""
         self._has_begun = is_planned
         """Whether there is a plan that somebody or something has chosen."""
+        self._latest_pushes = Pushes()
         self._watch = StepWatch()
         self._rows = 0
         """Rows since the last glance."""
@@ -365,6 +377,7 @@ class Controller:
         """Go on from what :meth:`to_json` wrote down."""
         self.pinned = values["pinned"]
         self.looks, self.migrations = values["looks"], values["migrations"]
+        self._has_begun |= self.looks > 0
         self.changes.extend(PlanEvent.from_json(each) for each in values["changes"])
         if values["memory"] is not None:
             from penstock.planning.adaptation import Memory
@@ -374,18 +387,39 @@ class Controller:
     # -- looking -----------------------------------------------------------------------------
 
     def before_push(self, engine: Controlled, batches: Mapping[str, Any]) -> None:
-        """``batches`` come next: if they are the first, begin with a plan for them."""
-        if self._has_begun or not self.is_on:
+        """``batches`` come next: look at a sample of them, if there is no plan yet that was chosen
+        for such, or if they are many more than the latest."""
+        if not self.is_on:
             return
-        if engine.rows:
-            self._has_begun = True
-        elif _rows(batches) >= FIRST_ROWS:
-            self._trying(engine, lambda: self._first_look(engine, batches))
+        rows = _rows(batches)
+        if rows < FIRST_ROWS:
+            return
+        if not self._has_begun:
+            if not engine.has_seen_all or rows >= LARGE * engine.held_rows:
+                self._trying(engine, lambda: self._first_look(engine, batches))
+        elif rows >= LARGE * self._latest_pushes.largest > 0:
+            normal = self._latest_pushes.cost_of(rows)
+            if normal is not None and normal >= LOOKS * self._look_price(engine):
+                self._trying(engine, lambda: self._look_ahead(engine, batches))
+
+    def watch_over(self, engine: Controlled, batches: Mapping[str, Any]) -> Watch | None:
+        """What is to be called while ``batches`` are joined; None if they may cost anything."""
+        if not self.is_on or not engine.has_seen_all:
+            return None
+        rows = _rows(batches)
+        normal = self._latest_pushes.cost_of(rows) if rows >= FIRST_ROWS else None
+        bound = bound_of(normal, self._look_price(engine))
+        return None if math.isinf(bound) else Watch(bound, self.clock)
+
+    def look_at_runaway(self, engine: Controlled, batches: Mapping[str, Any]) -> None:
+        """Joining ``batches`` was dearer than it may be, and was taken back: look at them."""
+        self._trying(engine, lambda: self._look_ahead(engine, batches))
 
     def after_push(self, engine: Controlled, rows: int, seconds: float) -> None:
         """``rows`` were pushed, in so many CPU seconds; look, if it is time to."""
         if not self.is_on:
             return
+        self._latest_pushes.note(rows, seconds)
         self._rows += rows
         self._pushes += 1
         self._since_glance += seconds
@@ -477,7 +511,7 @@ class Controller:
         changed, excess = self._watch.glance(engine.trees, self._rows)[1:]
         work, self._since_glance = self._since_glance, 0.0
         self._rows = self._pushes = 0
-        price = self._price or _LOOK + _LOOK_PER_STREAM * engine.stream_count
+        price = self._look_price(engine)
         interval = price / SHARE
         self._work += work
         self._budget = min(SAVED, self._budget + work / interval)
@@ -501,9 +535,13 @@ class Controller:
             and engine.has_seen_all
         )
 
+    def _look_price(self, engine: Controlled) -> float:
+        """CPU seconds of a look."""
+        return self._price or _LOOK + _LOOK_PER_STREAM * engine.stream_count
+
     def _first_look(self, engine: Controlled, batches: Mapping[str, Any]) -> Decision | None:
-        statistics = engine.first_statistics(batches)
-        if statistics is None:
+        coming = engine.coming_statistics(batches)
+        if coming is None:
             return None
         from penstock.planning.adaptation import first_look
         from penstock.planning.calibrated import calibrated_costs
@@ -512,9 +550,35 @@ class Controller:
         self._has_begun = True
         self._budget = min(self._budget, AFTER_FIRST)
         self._costs = calibrated_costs()
-        problem = Problem(engine.query, statistics, self._costs, join=engine.options.join)
+        problem = Problem(engine.query, coming.statistics, self._costs, join=engine.options.join)
         self.looks += 1
         return first_look(problem, engine.plan_with_orders, self.limits)
+
+    def _look_ahead(self, engine: Controlled, batches: Mapping[str, Any]) -> Decision | None:
+        coming = engine.coming_statistics(batches)
+        if coming is None:
+            return None
+        from penstock.planning.adaptation import Memory, look_ahead
+        from penstock.planning.calibrated import calibrated_costs
+        from penstock.planning.problem import Problem
+
+        self._costs = self._costs or calibrated_costs()
+        problem = Problem(engine.query, coming.statistics, self._costs, join=engine.options.join)
+        self.looks += 1
+        decision = look_ahead(
+            problem,
+            engine.plan_with_orders,
+            self._limits_of_plans(engine),
+            coming.seconds,
+            self._price_ratio,
+        )
+        if decision.action == "migrate":
+            now = engine.seconds
+            self._memory = (self._memory or Memory()).afresh(now)
+            self._follow_up = now + max(self._window, coming.seconds)
+            self._spent = 0.0
+            decision = replace(decision, at=now)
+        return decision
 
     def _look(self, engine: Controlled) -> Decision:
         # Planners take their time to load, and a start must be quick.
@@ -599,9 +663,14 @@ class Controller:
         )
 
     def _carry_out(self, engine: Controlled, decision: Decision) -> None:
+        from penstock.planning.adaptation import AHEAD, FIRST
+
         before = write(engine.plan)
         if decision.action == "migrate":
-            engine.change_shape(decision.rival)
+            if decision.reason in (FIRST, AHEAD):
+                engine.change_at_once(decision.rival)
+            else:
+                engine.change_shape(decision.rival)
             self.migrations += 1
         numbers = {
             name: value

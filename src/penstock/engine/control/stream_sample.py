@@ -63,8 +63,8 @@ class StreamSample:
         rows = leaf.rows
         newest = rows.head - max(len(rows) // RECENT, min(len(rows), LEAST_RECENT))
         self.leaf = leaf
-        self.all = _chosen(leaf, _drawn(rows.tail, rows.head, SAMPLE))
-        self.recent = _chosen(leaf, _drawn(newest, rows.head, SAMPLE))
+        self.all = _chosen(leaf, drawn(rows.tail, rows.head, SAMPLE))
+        self.recent = _chosen(leaf, drawn(newest, rows.head, SAMPLE))
         self.is_recent = len(self.recent) == len(rows)
         """Whether all rows of the window are recent, and in the sample."""
         self._counted: dict[tuple[bool, tuple[KeyColumn, ...]], _Counted] = {}
@@ -136,7 +136,7 @@ def _chosen(leaf: LeafWindow, rows: Int64s) -> Int64s:
     return rows if flags is None else rows[flags]
 
 
-def _drawn(first: int, last: int, most: int) -> Int64s:
+def drawn(first: int, last: int, most: int) -> Int64s:
     """At most ``most`` of the rows from ``first`` to before ``last``."""
     count = last - first
     if count <= most:

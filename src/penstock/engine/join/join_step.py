@@ -178,7 +178,7 @@ class JoinStep:
         while start < len(left):
             stop = start + max(1, int(_CANDIDATES / max(self._ratio, 1e-9)))
             part = left if start == 0 and stop >= len(left) else left.slice(start, stop)
-            HELD.give()
+            HELD.go_on()
             try:
                 found.append(self._hash_slice(part, index, bound, gap, among))
             except Surplus as many:
@@ -242,7 +242,7 @@ class JoinStep:
             return self._extend(ids, bound, gap, among)
         except Surplus:
             half = len(next(iter(ids.values()))) // 2
-            HELD.give()
+            HELD.go_on()
             parts = [
                 self.extend({stream: rows[part] for stream, rows in ids.items()}, bound, among)
                 for part in (slice(half), slice(half, None))
@@ -341,7 +341,7 @@ class JoinStep:
                     first,
                     out,
                 )
-                HELD.give()
+                HELD.go_on()
                 if count:
                     found.append(self._finish(left, *out[:, :count].copy()))
                     made += len(found[-1])

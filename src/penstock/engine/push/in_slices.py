@@ -51,7 +51,7 @@ def push_in_slices(
         made += len(parts[-1])
         WORKING.note_results(len(parts[-1]))
         WORKING.ask(made, len(tree.leaves) + 2)
-        HELD.give()
+        HELD.go_on()
         if control is not None:
             control.end_slice(part)
     results = concatenate(parts)

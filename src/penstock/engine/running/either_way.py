@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from penstock.engine.control.runaway import RunawayPush
 from penstock.engine.join.stopwatch import Stopwatch
 from penstock.engine.metrics import COMPILED
 from penstock.engine.running.compiled_way import push_compiled
@@ -86,7 +87,7 @@ def push(
     # What a host has had before is no news: rows of several pushes may come again as one.
     WORKING.max_results = None if told.again else join.options.max_results
     try:
-        made, way = _either_way(join, batches, told)
+        made, way = _within_bounds(join, changes, batches, told)
     finally:
         WORKING.max_results = None
     join.counters.note_way(way)
@@ -98,6 +99,27 @@ def push(
     join.counters.seconds += Stopwatch.clock() - began
     join.is_broken = False
     return made
+
+
+def _within_bounds(
+    join: RunningJoin, changes: PlanChanges, batches: Mapping[str, Any], told: Told
+) -> tuple[pa.Table, str]:
+    """The answer and its way. A push that runs away is taken back, and made once more after a look
+    at its rows."""
+    HELD.watch = changes.watch_over(batches)
+    if HELD.watch is None:
+        return _either_way(join, batches, told)
+    try:
+        return _either_way(join, batches, told)
+    except RunawayPush:
+        HELD.watch = None
+        join.check_usable()
+        changes.look_at_runaway(batches)
+    finally:
+        HELD.watch = None
+    WORKING.begin_again()
+    HELD.may_undo()
+    return _either_way(join, batches, told)
 
 
 def _either_way(join: RunningJoin, batches: Mapping[str, Any], told: Told) -> tuple[pa.Table, str]:

@@ -44,6 +44,8 @@ from penstock.kernels.held_signals import uninterrupted
 from penstock.plan.plan import Plan
 
 if TYPE_CHECKING:
+    from penstock.engine.control.coming_batch import Coming
+    from penstock.engine.control.runaway import Watch
     from penstock.planning.statistics import Statistics
 
 
@@ -129,6 +131,11 @@ class PlanChanges:
         return max(len(leaves) for leaves in self._join.leaves)
 
     @property
+    def held_rows(self) -> int:
+        """Rows of streams in all windows."""
+        return sum([len(each.rows) for each in self._join.all_leaves if not each.stream.is_static])
+
+    @property
     def has_seen_all(self) -> bool:
         """Whether every window has a row."""
         return all(len(leaf.rows) for leaves in self._join.leaves for leaf in leaves.values())
@@ -181,12 +188,12 @@ class PlanChanges:
             join.query, join.trees, join.wirings, join.clock, pushes, thin, costs, brief
         )
 
-    def first_statistics(self, batches: Mapping[str, Any]) -> Statistics | None:
-        """What the first ``batches`` say about the streams; None if that is not enough."""
-        from penstock.engine.control.first_batch import first_statistics
+    def coming_statistics(self, batches: Mapping[str, Any]) -> Coming | None:
+        """What ``batches`` that come next say about the streams; None if that is not enough."""
+        from penstock.engine.control.coming_batch import coming_statistics
 
         join = self._join
-        return first_statistics(join.query, join.wirings, join.intake, batches)
+        return coming_statistics(join.query, join.wirings, join.intake, join.windows, batches)
 
     # -- a change ----------------------------------------------------------------------------
 
@@ -211,10 +218,35 @@ class PlanChanges:
         if self.eddy is not None:
             self.eddy.begin_period(self._join.trees)
 
+    def change_at_once(self, plan: str) -> None:
+        """:meth:`change_shape` for the push at hand: nothing is prepared beside other pushes."""
+        self.change_shape(plan)
+        while self.preparation is not None:
+            self._prepare(self.preparation, self.rows)
+
     def before_push(self, batches: Mapping[str, Any]) -> None:
         """``batches`` come next."""
-        if self.eddy is None:
-            self.control.before_push(self, batches)
+        if self._may_change:
+            with self._join.tearing:
+                self.control.before_push(self, batches)
+
+    def watch_over(self, batches: Mapping[str, Any]) -> Watch | None:
+        """What is to be called while ``batches`` are joined, as they may run away; None if nothing
+        would be done about it."""
+        if not self._may_change or any(tree.missing for tree in self._join.trees):
+            return None
+        return None if self._join.overload is not None else self.control.watch_over(self, batches)
+
+    def look_at_runaway(self, batches: Mapping[str, Any]) -> None:
+        """Joining ``batches`` has cost more than it may, and was taken back."""
+        with self._join.tearing:
+            self.control.look_at_runaway(self, batches)
+
+    @property
+    def _may_change(self) -> bool:
+        """Whether the controller may change the plan before the next push."""
+        join = self._join
+        return self.eddy is None and self.preparation is None and not (join.is_torn or join.owes)
 
     def after_push(self, rows: int, seconds: float) -> None:
         """A push of ``rows`` is done, in so many CPU seconds: look after the plan.

@@ -34,15 +34,27 @@ VALUES_IN_A_PIECE = 1 << 16
 class Windows:
     """The leaf windows of ``block``, by alias."""
 
-    def __init__(self, block: JoinGraph, wiring: Wiring, by_rows: bool, ticks: int) -> None:
-        """``ticks`` is the number of ticks in a millisecond."""
+    def __init__(
+        self,
+        block: JoinGraph,
+        wiring: Wiring,
+        by_rows: bool,
+        ticks: int,
+        like: Windows | None = None,
+    ) -> None:
+        """``ticks`` is the number of ticks in a millisecond. Keys are numbered as in ``like``, if
+        it is given."""
         self._classes = wiring.classes
-        self.interners = {
-            number: Interner()
-            for numbers in wiring.interners.values()
-            for number in numbers
-            if number is not None
-        }
+        self.interners: dict[int, Interner] = (
+            like.interners
+            if like is not None
+            else {
+                number: Interner()
+                for numbers in wiring.interners.values()
+                for number in numbers
+                if number is not None
+            }
+        )
         expressions = [
             *(item.expression for item in block.select if not block.is_grouped),
             *block.group_by,

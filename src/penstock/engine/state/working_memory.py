@@ -63,6 +63,10 @@ class WorkingMemory:
         if limit is not None:
             self.most = min(self.most, max(LEAST, WORK_PER_STATE * limit))
 
+    def begin_again(self) -> None:
+        """The push was taken back, and is made once more."""
+        self._results = 0
+
     def ask(self, combinations: int, numbers: int) -> None:
         """:class:`TooManyResults` unless there is room for ``numbers`` of 64 bits in each."""
         if combinations > self.at_once > 0:
