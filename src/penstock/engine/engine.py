@@ -460,7 +460,7 @@ class Engine:
         """What the windows and states say about the streams: for :func:`penstock.plan`.
 
         ``pushes`` is how many there are per second; 0 leaves their fixed cost out. ``brief``
-        leaves out what is for people: distinct values, and costs per operation by the clock.
+        leaves out what a look can do without: the different values of most keys.
         """
         return self._changes.statistics(pushes, brief)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +58,7 @@ def _one_by_one(first: Batches) -> list[Batches]:
 @pytest.mark.parametrize("before", [_few, _without_d, _one_by_one])
 def test_pushes_that_say_nothing_do_not_forfeit_the_look(before: object) -> None:
     assert callable(before)
-    answers = {}
+    answers: dict[str, list[Any]] = {}
     for adapt in ("auto", "off"):
         engine = penstock.Engine(CYCLE, feedback="off", adapt=adapt)
         answers[adapt] = []
@@ -138,11 +139,14 @@ def test_a_push_much_larger_than_the_latest_is_looked_at(monkeypatch: pytest.Mon
 
 def test_pushes_like_those_before_them_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = penstock.Engine(CYCLE, feedback="off")
-    looks = []
+    looks: list[Any] = []
     look = engine._changes.coming_statistics
-    monkeypatch.setattr(
-        engine._changes, "coming_statistics", lambda given: looks.append(given) or look(given)
-    )
+
+    def counted(given: Batches) -> Any:
+        looks.append(given)
+        return look(given)
+
+    monkeypatch.setattr(engine._changes, "coming_statistics", counted)
     monkeypatch.setattr(controller, "LOOKS", 0.0)
     monkeypatch.setattr(controller, "bound_of", lambda *_: math.inf)
     for second in range(6):

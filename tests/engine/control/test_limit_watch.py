@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
+from penstock.engine.control import controller
 from penstock.engine.control.limit_watch import LimitWatch
 from penstock.engine.running.push_clock import PushClock
 
@@ -97,3 +98,54 @@ def test_nothing_is_known_too_early_or_on_the_arrival_line() -> None:
     assert over((0.0, 9.0, 50), (1.0, 9.0, 101)) == ("cpu", "memory")
     assert over((0.0, 0.01, 50), (1.0, 0.01, 100)) == ()
     assert over(*[(None, 9.0, None)] * 3) == ()
+
+
+def test_a_limit_is_approached_once_until_there_is_room_again() -> None:
+    watch = LimitWatch(penstock.Limits(memory=1000))
+    told = []
+    for used in (900, 951, 990, 900, 960, 1100, 840, 960):
+        watch.note(None, 0.0, used)
+        told.append(watch.approached())
+    assert told == [set(), {"memory"}, set(), set(), set(), set(), set(), {"memory"}]
+
+
+@pytest.mark.parametrize("looks_ahead", [True, False])
+def test_a_filling_window_changes_the_plan_before_the_limit_breaks(
+    monkeypatch: pytest.MonkeyPatch, looks_ahead: bool
+) -> None:
+    """No look is due by its budget; the plan stores a join that an mjoin does without."""
+    for name, value in (("SHARE", 1e-9), ("SAVED", 0.0), ("FIRST_ROWS", 1 << 30)):
+        monkeypatch.setattr(controller, name, value)
+    if not looks_ahead:
+        monkeypatch.setattr(controller.LimitWatch, "approached", lambda _: set())
+    query = penstock.parse(
+        """SELECT A.ts AS a FROM A [RANGE 20 SECONDS], B [RANGE 20 SECONDS], C [RANGE 20 SECONDS]
+           WHERE A.x = B.x AND B.x = C.x""",
+        schemas=dict.fromkeys("ABC", SCHEMA),
+    )
+
+    def batch(second: int) -> dict[str, pa.Table]:
+        times = 1000 * second + np.arange(100) * 10
+        keys = {"A": times // 100, "B": times // 100, "C": -times}
+        return {name: pa.table([times, keys[name]], schema=SCHEMA) for name in "ABC"}
+
+    free = penstock.Engine(query, "((A B) C)", feedback="off")
+    for second in range(12):
+        free.push(batch(second))
+    limit = int(free._changes.nbytes / 0.97)  # Rings double: what it holds next is twice as much.
+    engine = penstock.Engine(
+        query, "((A B) C)", adapt="on", feedback="off", limits=penstock.Limits(memory=limit, disk=0)
+    )
+    measured: list[int] = []
+    note = LimitWatch.note
+
+    def noted(watch: LimitWatch, seconds: float | None, spent: float, nbytes: int | None) -> None:
+        measured.append(nbytes or 0)
+        note(watch, seconds, spent, nbytes)
+
+    monkeypatch.setattr(LimitWatch, "note", noted)
+    for second in range(24):
+        engine.push(batch(second))
+    assert (max(measured) > limit) != looks_ahead
+    assert str(engine.plan) != "((A B) C)"
+    assert engine.history[0].exceeded == ()

@@ -10,8 +10,11 @@ import pyarrow as pa
 import pytest
 
 import penstock
+from penstock.engine.control import controller
 from penstock.engine.join.stopwatch import Stopwatch
 from penstock.plan.stream_set import StreamSet
+from penstock.planning import adaptation
+from penstock.planning.problem import Problem
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])
 TEXT = """SELECT A.id AS a FROM A [RANGE 4 SECONDS], B [RANGE 8 SECONDS], C [RANGE 4 SECONDS]
@@ -137,3 +140,47 @@ def test_demand_is_seen_for_states_of_several_streams() -> None:
     assert everything.statistics().demand == {}
     assert rows[1] < 0.2 * rows[0]
     assert wanted.statistics().demand[three] == pytest.approx(rows[1] / rows[0], rel=0.5)
+
+
+def test_a_look_knows_groups_texts_and_keys_beside_other_conditions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What costs of groups, of numbered values and of further conditions are reckoned from."""
+    types = {"ts": pa.int64(), "x": pa.string(), "y": pa.int64(), "g": pa.int64(), "v": pa.int64()}
+    schema = pa.schema(list(types.items()))
+    query = penstock.parse(
+        """SELECT A.g AS g, count(*) AS n
+           FROM A [RANGE 4 SECONDS], B [RANGE 4 SECONDS], C [RANGE 4 SECONDS]
+           WHERE A.x = B.x AND B.y = C.y AND B.v < C.v GROUP BY A.g""",
+        schemas=dict.fromkeys("ABC", schema),
+    )
+    problems = []
+    look, first_look = adaptation.look, adaptation.first_look
+
+    def seen(problem: Problem, *rest: Any) -> Any:
+        problems.append(problem)
+        return (look if len(rest) > 2 else first_look)(problem, *rest)
+
+    monkeypatch.setattr(adaptation, "look", seen)
+    monkeypatch.setattr(adaptation, "first_look", seen)
+    for name, value in (("GLANCE_WORK", 0.0), ("SHARE", 1e6), ("LEAST_ROWS", 1)):
+        monkeypatch.setattr(controller, name, value)
+    engine = penstock.Engine(query, feedback="off")
+    random = np.random.default_rng(5)
+    for second in range(6):
+        times = np.arange(1000 * second, 1000 * (second + 1), 2)
+        batches = {}
+        for name in "ABC":
+            x, y, g, v = (random.integers(0, n, len(times)) for n in (300, 50, 7, 1000))
+            texts = [f"text {each}" for each in x]
+            batches[name] = pa.table([times, texts, y, g, v], schema=schema)
+        engine.push(batches)
+    assert len(problems) > 1
+    for problem in problems:
+        known = problem.statistics.distinct
+        assert known["A", "g"] == 7
+        assert known["A", "x"] == pytest.approx(300, rel=0.25)  # Of few rows at first.
+        assert known["B", "y"] == known["C", "y"] == 50
+        (condition,) = problem.blocks[0].conditions
+        # Half of the pairs that agree on y pass v < v, though the share of both is a hundredth.
+        assert np.exp(condition.log_share) == pytest.approx(0.5, rel=0.15)

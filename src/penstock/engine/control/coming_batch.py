@@ -87,23 +87,23 @@ def coming_statistics(
                     leaf.append(leaf.prepare(taken.rows[name]))
             if not all(len(leaf.rows) for leaf in made.leaves.values()):
                 return None
-            blocks.append((made.leaves, real.leaves, wiring))
+            blocks.append((block, made.leaves, real.leaves, wiring))
     except (PenstockError, UnlikeDeclaredError, pa.ArrowException):
         return None
     moving = [name for name in taken.rows if not held[name].stream.is_static]
     times = [taken.rows[name].births for name in moving if len(taken.rows[name])]
     span = float(max((each[-1] - each[0] for each in times), default=0))
     second = 1000.0 * query.ticks_per_millisecond
-    for leaves, real_leaves, wiring in blocks:
+    for block, leaves, real_leaves, wiring in blocks:
         rates = {
             alias: _rate(leaf, real_leaves[alias], query, counts, share, span)
             for alias, leaf in leaves.items()
             if not leaf.stream.is_static
         }
-        found.look_at(leaves, wiring, rates, brief=True)
+        found.look_at(block, leaves, wiring, rates, brief=True)
     sizes = {
         leaf.streams: len(leaf.rows) / share[leaf.stream.source]
-        for leaves, *_ in blocks
+        for _, leaves, *_ in blocks
         for leaf in leaves.values()
         if leaf.stream.is_static
     }

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from penstock.engine.control.limit_watch import LimitWatch
+from penstock.engine.control.limit_watch import FAR, LimitWatch
 from penstock.engine.control.plan_event import Action, PlanEvent
 from penstock.engine.control.runaway import LARGE, LOOKS, Pushes, Watch, bound_of
 from penstock.engine.control.step_watch import StepWatch
@@ -206,6 +206,8 @@ class Controller:
         self._measures = LimitWatch(self.limits)
         self._is_over = False
         """Whether a measured limit has been exceeded since the last look."""
+        self._is_near = False
+        """Whether one has been about to break since then."""
         self._told: tuple[str, ...] = ()
         """The measured limits that the latest event said are exceeded."""
         self._refused = ""
@@ -424,7 +426,7 @@ class Controller:
         self._pushes += 1
         self._since_glance += seconds
         self._spent += seconds
-        enough = 0.0 if self._is_over else GLANCE_WORK * engine.stream_count
+        enough = 0.0 if self._is_over or self._is_near else GLANCE_WORK * engine.stream_count
         if self._since_glance < enough and self._pushes < GLANCE_PUSHES:
             return
         if self._is_due(engine):
@@ -442,7 +444,9 @@ class Controller:
         watch.note(None if engine.by_rows else engine.seconds, spent, nbytes)
         news = set(watch.over) - set(self._told)
         # With rows on disk, memory is full again and again: that is no reason to look each time.
-        self._is_over |= bool(news - ({"memory"} if engine.disk_bytes else set()))
+        no_news = {"memory"} if engine.disk_bytes else set()
+        self._is_over |= bool(news - no_news)
+        self._is_near |= bool(watch.approached() - no_news)
 
     def keep_limits(self, engine: Controlled) -> None:
         """Whatever could be done about the plan is done: move rows to disk, if memory is still too
@@ -529,7 +533,7 @@ class Controller:
         )
         owed = engine.seconds >= self._follow_up and self._work >= FOLLOW_UP * price
         return (
-            (affordable or owed or excess >= price or self._is_over)
+            (affordable or owed or excess >= price or self._is_over or self._is_near)
             and engine.rows >= LEAST_ROWS
             # Nothing is known about a stream that has not come: whatever one plans is guessed.
             and engine.has_seen_all
@@ -620,6 +624,8 @@ class Controller:
             self._measured(engine, elapsed),
             self._price_ratio,
         )
+        if self._is_near and not self._measures.over:  # It is not, and was only to be kept off.
+            decision = replace(decision, exceeded=())
         self._spent = 0.0
         self._statistics, self._usual = fresh, usual
         self._last = (now, pushes)
@@ -627,7 +633,7 @@ class Controller:
         self._budget = max(0.0, self._budget - 1)
         self._watch.reset()
         self.looks += 1
-        self._urgent = self._is_over = False
+        self._urgent = self._is_over = self._is_near = False
         self._wait = min(AT_REST, self._wait * PATIENCE)
         self._repaid = math.inf
         if decision.reason == NOT_YET:
@@ -643,23 +649,29 @@ class Controller:
         return engine.nbytes + engine.disk_bytes + engine.disk_bytes_of_states
 
     def _limits_of_plans(self, engine: Controlled) -> Limits:
-        """What a plan may use: windows on disk are part of what it needs, and take no memory."""
-        most, away = self.limits.memory, engine.disk_bytes
-        if most is None or not away:
-            return self.limits
-        return Limits(self.limits.cpu, most + away, self.limits.probes)
+        """What a plan may use: windows on disk are part of what it needs, and take no memory. Less
+        than that, if a limit is about to break."""
+        cpu, most = self.limits.cpu, self.limits.memory
+        if most is not None:
+            most += engine.disk_bytes
+        if self._is_near:  # What runs has no room left: it is to be left as if it were over.
+            cpu = None if cpu is None else FAR * cpu
+            most = None if most is None else int(FAR * most)
+        return Limits(cpu, most, self.limits.probes)
 
     def _measured(self, engine: Controlled, elapsed: float) -> Measured:
         """What the plan has cost since the last look, if the windows were full and all states
         complete."""
         from penstock.planning.lessons import Measured
 
-        now, over = engine.seconds, self._measures.over
+        now = engine.seconds
         is_full = now >= self._window
         calm = is_full and (math.isinf(self._follow_up) or now >= self._follow_up + elapsed)
         return Measured(
             self._spent / elapsed if calm and elapsed > 0 else None,
-            self._bytes(engine) if is_full or "memory" in over else None,
+            self._bytes(engine)
+            if is_full or self._is_near or "memory" in self._measures.over
+            else None,
         )
 
     def _carry_out(self, engine: Controlled, decision: Decision) -> None:

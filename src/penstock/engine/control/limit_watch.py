@@ -15,6 +15,10 @@ SPAN = 1.0
 """Seconds of event time over which CPU is measured, about."""
 LEAST_SPAN = 0.5
 """Seconds of event time that must have passed before it is."""
+NEAR = 0.95
+"""The share of a limit above which it is about to break."""
+FAR = 0.85
+"""The share below which it may be about to break once more: what swings is told once."""
 
 
 class LimitWatch:
@@ -28,6 +32,8 @@ class LimitWatch:
         """Bytes held, if they are limited."""
         self.over: tuple[str, ...] = ()
         """The limits that are exceeded now."""
+        self._near: set[str] = set()
+        """The limits that have been told to be about to break."""
         self._at: float | None = None
         self._spent = 0.0
         self._passed = 0.0
@@ -48,6 +54,14 @@ class LimitWatch:
         """``nbytes`` are held now."""
         self.memory = nbytes
         self.over = tuple([name for name, used, limit in self._compared() if used > limit])
+
+    def approached(self) -> set[str]:
+        """The limits that are about to break since the last call, or have broken."""
+        compared = self._compared()
+        self._near -= {name for name, used, limit in compared if used < FAR * limit}
+        news = {name for name, used, limit in compared if used > NEAR * limit} - self._near
+        self._near |= news
+        return news
 
     @property
     def known(self) -> set[str]:

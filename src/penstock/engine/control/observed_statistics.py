@@ -18,14 +18,16 @@ weighted by recency as the query weighs it.
   state covers, samples are joined (:mod:`penstock.engine.control.sampled_triples`).
 - *Demand*: where feedback keeps rows of a state from being made, however many streams it covers,
   the share that is made: what the state holds against what the cost model says it would hold.
-- *Sizes and widths*: as they are. *Distinct values* of key columns: estimated from the samples.
+- *Sizes and widths*: as they are. *Distinct values*: estimated from the samples; of columns that
+  groups are made by, of keys that are texts, and of those beside further conditions, as no share of
+  pairs tells what these need.
 - *Costs* per operation: :mod:`penstock.engine.control.observed_costs`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +40,13 @@ from penstock.engine.state.composite_state import CompositeState
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.plan.stream_set import StreamSet
+from penstock.planning.equal_columns import equal_columns
 from penstock.planning.problem import Problem
 from penstock.planning.statistics import Statistics
-from penstock.planning.storage import KEY, LIFESPAN
+from penstock.planning.storage import KEY, LIFESPAN, is_number_of_64_bits
 from penstock.planning.unit_costs import UnitCosts
-from penstock.query.expression import Column
-from penstock.query.join_graph import JoinGraph
+from penstock.query.expression import Column, Expression, streams_of
+from penstock.query.join_graph import EquiPredicate, JoinGraph
 from penstock.values.wiring import Linking, Wiring
 
 Int64s = NDArray[np.int64]
@@ -66,20 +69,20 @@ def observed_statistics(
     """What the windows and states of an engine say about its streams.
 
     ``pushes`` is how many there are per second, 0 if their fixed cost is to be left out. States
-    that are ``thin``, since probes were skipped, say nothing. ``brief`` leaves out distinct values,
-    which nobody needs where the selectivities of pairs are known. ``costs`` are passed on.
+    that are ``thin``, since probes were skipped, say nothing. ``brief`` leaves out distinct values
+    of keys for which the selectivities of pairs are enough. ``costs`` are passed on.
     """
     second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
     found = SeenWindows()
     observed = found.observed
     held: dict[StreamSet, float] = {}
-    for tree, wiring in zip(trees, wirings, strict=True):
+    for block, tree, wiring in zip(graph.blocks, trees, wirings, strict=True):
         rates = {
             alias: _rate(leaf, clock, second)
             for alias, leaf in tree.leaves.items()
             if not leaf.stream.is_static
         }
-        found.look_at(tree.leaves, wiring, rates, brief)
+        found.look_at(block, tree.leaves, wiring, rates, brief)
         if not thin:
             held.update(_look_at_states(tree, clock, found.moving, found.sizes, observed))
     demand = {}
@@ -115,12 +118,13 @@ class SeenWindows:
 
     def look_at(
         self,
+        block: JoinGraph,
         leaves: Mapping[str, LeafWindow],
         wiring: Wiring,
         rates: Mapping[str, float],
         brief: bool,
     ) -> None:
-        """Add the windows of a block, whose streams have ``rates``."""
+        """Add the windows of ``block``, whose streams have ``rates``."""
         self.rates.update(rates)
         samples = {alias: StreamSample(leaf) for alias, leaf in leaves.items()}
         for alias, leaf in leaves.items():
@@ -128,8 +132,10 @@ class SeenWindows:
             self.selectivities[leaf.streams] = _passing(samples[alias])
             if len(leaf.rows):
                 self.widths[alias] = _width(leaf)
-            if not brief:
-                self.distinct.update(_distinct(samples[alias]))
+        for column in _counted_columns(block, brief):
+            values = samples[column.stream].distinct(column.name)
+            if values is not None:
+                self.distinct[column.stream, column.name] = values
         aliases = list(leaves)
         for i, one in enumerate(aliases):
             for other in aliases[i + 1 :]:
@@ -190,12 +196,20 @@ def _demand(
     return shares
 
 
-def _distinct(sample: StreamSample) -> Iterator[tuple[tuple[str, str], float]]:
-    """Different values of the columns of a stream that are compared with others."""
-    for position in range(sample.leaf.key_count):
-        column = sample.leaf.key_expression(position)
-        if isinstance(column, Column) and len(sample.all):
-            yield (column.stream, column.name), sample.distinct(position)
+def _counted_columns(block: JoinGraph, brief: bool) -> list[Column]:
+    """Columns whose different values are counted. If it is to be ``brief``, those of which a share
+    of pairs does not tell enough."""
+    found: list[Expression] = list(block.group_by)
+    beside = [p.streams for p in block.predicates if not isinstance(p, EquiPredicate)]
+    for members in equal_columns(block):
+        streams = {stream for each in members for stream in streams_of(each)}
+        if (
+            not brief
+            or not all(is_number_of_64_bits(each.type) for each in members)
+            or any(len(streams & each) > 1 for each in beside)
+        ):
+            found += members
+    return [each for each in dict.fromkeys(found) if isinstance(each, Column)]
 
 
 def _passing(sample: StreamSample) -> float:

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.engine.state.composite_state import key_values
@@ -103,18 +105,24 @@ class StreamSample:
         mine = self._values(tuple(k for k, _ in keys), True, leaves)
         return mine.values, other._values(tuple(k for _, k in keys), False, leaves).values
 
-    def distinct(self, position: int) -> float:
-        """Different values of encoded column ``position`` in the window, about.
+    def distinct(self, column: str) -> float | None:
+        """Different values of ``column`` in the window, about; None if it is not kept there.
 
         In a sample of n of the N rows with d values, f of which occur once, n·d / (n − f + f·n/N)
         (Haas and Stokes, JASA 1998): d if every value came back, N if none did.
         """
         leaf, sampled = self.leaf, len(self.all)
         if sampled == 0:
-            return 0.0
-        _, counts = np.unique(
-            leaf.rows.take(leaf.key_column(position), self.all), return_counts=True
-        )
+            return None
+        if column in leaf.payload.columns:
+            values = leaf.payload.take(column, self.all)
+        else:
+            names = [leaf.key_name(position) for position in range(leaf.key_count)]
+            name = f"{leaf.stream.alias}.{column}"
+            if name not in names:
+                return None
+            values = pa.array(leaf.rows.take(leaf.key_column(names.index(name)), self.all))
+        counts = pc.value_counts(values).field("counts").to_numpy()
         found, once = len(counts), int((counts == 1).sum())
         total = max(len(leaf.rows), sampled)
         return float(min(total, sampled * found / (sampled - once + once * sampled / total)))
