@@ -53,6 +53,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.cells.division import Uncut, divide
+from penstock.cells.reading import PartedStreams, least_read, parted_grids
 from penstock.cells.shares import best_shares, replication
 from penstock.errors import InputError, OptionError
 from penstock.query.expression import Column, Expression, columns_of, streams_of
@@ -193,8 +194,12 @@ def place(
     cells: int,
     rates: Mapping[str, float] | None = None,
     hot: HotValues | None = None,
+    parted: PartedStreams | None = None,
 ) -> Placement:
     """The grid of at most ``cells`` cells with the least load, for ``rates`` by source.
+
+    ``parted`` where cells read sources themselves: how they can be read in parts, which is weighed
+    unless there are hot values.
 
     ``hot`` has the hot values of a column that streams are joined by: ``{"A.x": [17, 4]}``. Each of
     them gets a grid of at most ``cells`` more. With what share of each source has the value,
@@ -218,6 +223,9 @@ def place(
     hot_class, values = _hot_values(query, hot or {})
     if reason is None and cells > 1:
         cut, spread = _grids(query, candidates, loads, cells, hot_class, values)
+        if parted and not values:
+            others = parted_grids(candidates, loads, cells, parted)
+            cut = least_read([cut, *(_cut(c, shares) for c, shares in others)], loads, parted)
         grids = []
         first = math.prod(d.share for d in cut)
         for value, dimensions in zip(values, spread, strict=True):

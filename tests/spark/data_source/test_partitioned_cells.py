@@ -163,8 +163,10 @@ def test_a_partition_is_read_by_one_cell(topics: Topics, tmp_path: Path) -> None
         topics.read_of.clear()
         driver.run()
         assert len(topics.read_of) == len(set(topics.read_of)) == 18
-    (line,) = read_by_cells(driver.reader._lane)
-    assert line == "each cell reads its own partitions of A, B, C, by x (crc32 of 6)"
+    assert read_by_cells(driver.reader._lane) == [
+        "each cell reads its own partitions of A, B, C, by x (crc32 of 6)",
+        "together the cells read 1 times what there is of all streams",
+    ]
 
 
 def test_a_row_that_is_elsewhere_is_told(topics: Topics, tmp_path: Path) -> None:
@@ -224,11 +226,65 @@ def test_topics_that_differ_in_partitions(topics: Topics, tmp_path: Path) -> Non
         "partitions of C are of no use: it is partitioned by murmur2 of 3, and A, B by murmur2 of "
         "4",
         "each cell reads all of C: 2 times what there is",
+        "together the cells read 1.33 times what there is of all streams",
     ]
     with pytest.raises(OptionError, match=r"A: A\.partitionedBy|as many partitions"):
         lane_of(options | {"A.subscribe": "A,C"})
     with pytest.raises(OptionError, match=r"A\.partitioner is one of murmur2, crc32, not 'md5'"):
         lane_of(options | {"A.partitioner": "md5"})
+
+
+def test_auto_is_a_cell_for_each_core_where_each_reads_its_own(
+    topics: Topics, tmp_path: Path
+) -> None:
+    topics.partitions.update({name: [[] for _ in range(8)] for name in STREAMS})
+    given = {"cells": "auto", "cores": "4", "watermark": "1 SECOND"}
+    options = of_topics(**given, checkpointLocation=str(tmp_path))
+    lane = lane_of(options)
+    assert (lane.placement.cells, lane.relayed) == (4, True)
+    assert lane_of(options | {"hot": '{"A.x": [17]}'}).placement.cells == 1
+    # The event times of all topics would be read by each cell.
+    assert lane_of(options | {"idle": "5 SECONDS"}).placement.cells == 1
+    del options["C.partitionedBy"]
+    assert lane_of(options).placement.cells == 1  # Together they would read twice what there is.
+    with pytest.raises(OptionError, match="cells is a number of 1 or more, or auto, not 'all'"):
+        lane_of(options | {"cells": "all"})
+
+
+def test_auto_with_folders_of_streams_that_are_large(tmp_path: Path) -> None:
+    """What a small stream is read more often weighs little."""
+    for name in STREAMS:
+        folder = "x=1/" if name != "C" else ""
+        table = rows(random.Random(1), 1, 5).drop_columns("x")
+        put(tmp_path, name, f"{folder}0.parquet", table, 0)
+    options = {f"{name}.path": str(tmp_path / name) for name in STREAMS}
+    options |= {"query": QUERY, "watermark": "1 SECOND", "cells": "auto", "cores": "3"}
+    options |= {f"{name}.schema": COLUMNS for name in STREAMS}
+    assert lane_of(options).placement.cells == 1
+    few = options | {"A.rate": "100", "B.rate": "100", "C.rate": "10"}
+    lane = lane_of(few)
+    assert lane.placement.cells == 3
+    assert read_by_cells(lane)[-1] == (
+        "together the cells read 1.1 times what there is of all streams"
+    )
+
+
+def test_cells_are_cut_by_what_sources_are_partitioned_by(topics: Topics, tmp_path: Path) -> None:
+    """Where two classes would do alike, it is the one by which less is read."""
+    topics.partitions.update({name: [[] for _ in range(8)] for name in STREAMS})
+    text = """SELECT A.id AS a, B.id AS b, C.id AS c FROM A [RANGE 2 SECONDS], B [RANGE 2 SECONDS],
+              C [RANGE 2 SECONDS] WHERE A.id = C.id AND A.x = B.x"""
+    options = of_topics(query=text, cells="3", watermark="1 SECOND", checkpointLocation="/c")
+    for first, second in (("x", "id"), ("id", "x")):
+        names = "AB" if first == "x" else "AC"
+        for name in STREAMS:
+            options.pop(f"{name}.partitionedBy", None)
+        options |= {f"{name}.partitionedBy": first for name in names}
+        with pytest.warns(PenstockWarning, match="is not partitioned so"):
+            lane = lane_of(options)
+        assert lane.aligned == {*names}
+        (cut,) = lane.placement.dimensions
+        assert str(cut).split()[0] == f"A.{first}", second
 
 
 @pytest.mark.parametrize("grouped", [False, True], ids=["join", "group by"])
@@ -319,7 +375,8 @@ def test_files_that_spark_has_bucketed(spark: SparkSession, tmp_path: Path) -> N
     penstock.spark.register(spark)
     reader = (
         spark.read.format("penstock")
-        .option("cells", "3")
+        .option("cells", "auto")
+        .option("cores", "3")
         .option(
             "query",
             "SELECT A.id AS a, B.id AS b FROM A [RANGE 1 HOUR], B [RANGE 1 HOUR] WHERE A.x = B.x",
@@ -337,7 +394,9 @@ def test_files_that_spark_has_bucketed(spark: SparkSession, tmp_path: Path) -> N
         joined = "SELECT a.id, b.id FROM bucketed_a a JOIN bucketed_b b ON a.x = b.x"
         expected = sorted(map(tuple, spark.sql(joined).collect()))
         assert len(expected) > 100
-        assert sorted(map(tuple, reader.load().collect())) == expected
+        answer = reader.load()
+        assert sorted(map(tuple, answer.collect())) == expected
+        assert answer.rdd.getNumPartitions() == 3
     finally:
         spark.sql("DROP TABLE bucketed_a")
         spark.sql("DROP TABLE bucketed_b")

@@ -60,6 +60,26 @@ def test_else_spark_reads_them(
     assert why in str(chosen)
 
 
+def test_many_cells_that_read_everything_are_sent_their_rows(tmp_path: Path) -> None:
+    job = case_in(tmp_path).job()
+    assert choose_lane(replace(job, cells="auto")).name == "source"
+    assert choose_lane(replace(job, cells=8)).name == "source"
+    assert str(choose_lane(replace(job, cells=9))) == (
+        "lane dataframes: Spark reads them, since 9 cells that each read all of A, B, C would read "
+        "9 times what there is"
+    )
+    assert choose_lane(replace(job, cells=9, lane="source")).name == "source"
+    said = {"partitionedBy": "x", "buckets": "16"}
+    sources = {n: replace(s, options={**s.options, **said}) for n, s in job.sources.items()}
+    assert choose_lane(replace(job, cells=9, sources=sources)).name == "source"
+    sources["C"] = replace(job.sources["C"], rate=10.0)
+    sources |= {name: replace(sources[name], rate=100.0) for name in "AB"}
+    assert choose_lane(replace(job, cells=9, sources=sources)).name == "source"
+    lines = case_in(tmp_path, dict.fromkeys("ABC", "json")).job()
+    assert choose_lane(replace(lines, cells=4)).name == "source"
+    assert "would read 5 times what there is" in str(choose_lane(replace(lines, cells=5)))
+
+
 def test_a_flush_is_for_the_lane_source(tmp_path: Path) -> None:
     case = case_in(tmp_path, PARQUET, 'trigger = "available-now"\nflush = true')
     assert choose_lane(case.job()).name == "source"

@@ -29,7 +29,7 @@ def job_options(job: Job) -> dict[str, str]:
         "query": job.query,
         "eventTime": job.event_time,
         "checkpointLocation": job.checkpoint,
-        "cells": "1" if job.cells == "auto" else str(job.cells),
+        "cells": str(job.cells),
         "plan": job.plan,
     }
     if job.max_ahead != "default":

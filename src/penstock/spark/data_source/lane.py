@@ -22,7 +22,7 @@ from penstock.sources.ledger import Ledger
 from penstock.sources.portion import Source
 from penstock.sources.row_groups import NeededRows, needed_rows
 from penstock.spark.cells.cell import CellSettings
-from penstock.spark.data_source.text_time_source import TextTimeSource
+from penstock.spark.data_source.text_time_source import as_files
 from penstock.spark.rows.envelope import report_column
 from penstock.values.value_hash import VERSION
 from penstock.values.wiring import wire
@@ -70,6 +70,8 @@ class Lane:
     """Whether cells learn of the clocks of others' partitions in the next batch."""
     unaligned: Mapping[str, str] = field(default_factory=dict)
     """Why sources that say that they are partitioned are read by all cells."""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Rows per second of sources, where they are given."""
 
     @property
     def query(self) -> JoinGraph:
@@ -107,13 +109,8 @@ class Lane:
     @cached_property
     def files(self) -> Mapping[str, FileSource]:
         """The sources that are files."""
-        found: dict[str, FileSource] = {}
-        for name, source in self.sources.items():
-            while isinstance(source, TextTimeSource):
-                source = source.source
-            if isinstance(source, FileSource):
-                found[name] = source
-        return found
+        found = {name: as_files(source) for name, source in self.sources.items()}
+        return {name: files for name, files in found.items() if files is not None}
 
     @cached_property
     def clocks(self) -> Mapping[str, str]:

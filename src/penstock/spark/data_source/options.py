@@ -33,7 +33,11 @@ from penstock.spark.cells.reach import unkept_by_sources
 from penstock.spark.cells.trigger_budget import with_budget
 from penstock.spark.data_source.job_options import with_job
 from penstock.spark.data_source.lane import Lane
-from penstock.spark.data_source.partitioned_cells import follow_partitions
+from penstock.spark.data_source.partitioned_cells import (
+    auto_cells,
+    follow_partitions,
+    parted_streams,
+)
 from penstock.spark.data_source.source_options import FOR_ALL, REFUSED, Given, source_of
 from penstock.spark.data_source.text_time_source import TextTimeSource
 from penstock.spark.rows.ahead import MOST_AHEAD
@@ -63,6 +67,7 @@ _QUERY = (
     "snapshotCache",
     "snapshotInterval",
 )
+_AUTO = "auto"
 _OF_TABLES = ("option.query", "option.job")
 """Options that Spark gives once more, in this way, where a table of its catalog is made."""
 _CACHE = "2g"
@@ -158,14 +163,19 @@ def _placed(
             if column not in made[name].schema.names:
                 have = ", ".join(made[name].schema.names)
                 raise InputError(f"{name} has no column {column!r}; its columns are: {have}")
-    cells = given.get("cells", "1")
-    if not cells.strip().isdecimal():
-        raise OptionError(f"cells is a number of 1 or more, not {cells!r}")
+    cells = given.get("cells", "1").strip().lower()
+    if cells != _AUTO and not cells.isdecimal():
+        raise OptionError(f"cells is a number of 1 or more, or auto, not {cells!r}")
+    cores = int(given.get("cores", os.cpu_count() or 1))
     rates = {n: float(r) for n in query.sources if (r := sources[n].own.get("rate")) is not None}
     hot = _json(given, "hot") if "hot" in given else None
-    parted = follow_partitions(
-        query, place(query, int(cells), rates or None, hot), made, engine_options
-    )
+    if cells == _AUTO and not hot:
+        parted = auto_cells(query, cores, rates, made, engine_options)
+    else:
+        count = 1 if cells == _AUTO else int(cells)
+        parts = parted_streams(query, made) if count > 1 else {}
+        placed = place(query, count, rates or None, hot, parts)
+        parted = follow_partitions(query, placed, made, engine_options)
     placement = parted.placement
     for name, reason in parted.reasons.items():
         whose = f"partitions of {name} are" if name in made else f"{name} of all partitions are"
@@ -173,7 +183,6 @@ def _placed(
     interval = None
     if "trigger" in given:
         interval = (milliseconds("trigger", given["trigger"]) or 0) / 1e3
-    cores = int(given.get("cores", os.cpu_count() or 1))
     engine_options = with_budget(engine_options, interval, placement.cells, lambda: cores)
     delays = {} if query.by_rows else _delays(sources, moving)
     warn_without_watermark(query, {name: streams[name] for name in moving}, delays)
@@ -202,6 +211,7 @@ def _placed(
         parted.aligned,
         parted.relayed,
         parted.reasons,
+        rates,
     )
 
 

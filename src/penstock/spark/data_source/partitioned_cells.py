@@ -33,12 +33,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock.cells.placement import Dimension, Placement
+from penstock.cells.placement import Dimension, Placement, place
+from penstock.cells.reading import Parted, PartedStreams, amplification, own_streams
 from penstock.query.expression import Column
 from penstock.query.join_graph import JoinGraph
 from penstock.sources.kafka_source import KafkaSource
 from penstock.sources.portion import Source
+from penstock.spark.data_source.text_time_source import TextTimeSource, as_files
 from penstock.values.partitioner import Partitioner
+
+_MOST_FOR_AUTO = 1.25
+"""Times that several cells may together read what there is where their number is not given: one
+cell takes in millions of rows a second, so what more of them gain is soon less than what reading
+again costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,60 @@ class PartitionedCells:
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why sources that say that they are partitioned are read by all cells, and why event times
     are."""
+
+
+def parted_streams(query: JoinGraph, sources: Mapping[str, Source]) -> PartedStreams:
+    """How the sources of streams can be read in parts, by one of their aliases."""
+    found: dict[str, Parted] = {}
+    streams = {s.source: s for block in query.blocks for s in block.streams}
+    for name, stream in streams.items():
+        source, files = sources[name], as_files(sources[name])
+        if stream.is_static:
+            continue
+        if source.partitioned is not None:
+            column = frozenset({source.partitioned.column})
+            found[stream.alias] = Parted(column, source.partitioned.by)
+        elif files is not None and (columns := files.folder_columns):
+            found[stream.alias] = Parted(columns - _text_times(source))
+    return found
+
+
+def _text_times(source: Source) -> frozenset[str]:
+    """The column whose texts in the names of folders are not what it holds."""
+    return frozenset({source.column} if isinstance(source, TextTimeSource) else ())
+
+
+def stream_rates(query: JoinGraph, rates: Mapping[str, float]) -> dict[str, float]:
+    """Rows of the source of each stream, by one of its aliases; 1 where nothing is known."""
+    streams = {s.source: s for block in query.blocks for s in block.streams if not s.is_static}
+    return {s.alias: rates.get(name, 1.0) for name, s in streams.items()}
+
+
+def auto_cells(
+    query: JoinGraph,
+    cores: int,
+    rates: Mapping[str, float],
+    sources: Mapping[str, Source],
+    options: Mapping[str, Any],
+) -> PartitionedCells:
+    """A cell for each of ``cores`` if these read hardly more than one would, else one."""
+    parted = parted_streams(query, sources)
+    many = place(query, cores, rates or None, None, parted)
+    found = follow_partitions(query, many, sources, options)
+    names = {s.alias: s.source for block in query.blocks for s in block.streams}
+    own = frozenset(
+        alias
+        for alias in own_streams(found.placement.dimensions, parted)
+        if parted[alias].by is None
+        or (names[alias] in found.aligned and (found.relayed or names[alias] in _files(sources)))
+    )
+    times = amplification(many.replicas, many.cells, own, stream_rates(query, rates))
+    return found if times <= _MOST_FOR_AUTO else PartitionedCells(place(query, 1))
+
+
+def _files(sources: Mapping[str, Source]) -> frozenset[str]:
+    """The sources that tell event times of what a cell does not read."""
+    return frozenset(name for name, source in sources.items() if as_files(source) is not None)
 
 
 def follow_partitions(

@@ -21,6 +21,7 @@ from penstock.engine.push.text_times import times_of
 from penstock.errors import OptionError
 from penstock.query.time_format import ISO
 from penstock.query.types import Family, family
+from penstock.sources.file_source import FileSource
 from penstock.sources.partitioned import Partitioned
 from penstock.sources.portion import Admission, Brief, Part, Portion, Progress, Source
 
@@ -110,6 +111,13 @@ class TextTimeSource:
             return table
         times = text_times(table.column(position), self.pattern)
         return table.set_column(position, pa.field(self.column, _TIME), times)
+
+
+def as_files(source: Source) -> FileSource | None:
+    """The files that ``source`` reads, if it reads files."""
+    while isinstance(source, TextTimeSource):
+        source = source.source
+    return source if isinstance(source, FileSource) else None
 
 
 def text_times(texts: Any, pattern: str) -> Any:

@@ -147,8 +147,7 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
 def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> PreparedJob:
     """The same for a job whose sources Penstock reads itself."""
     file = str(job.file or job.name)
-    cells = 1 if job.cells == "auto" else job.cells
-    options = lane_options(job, cells, parallelism(spark))
+    options = lane_options(job, parallelism(spark))
     with blamed_on(f"{file}: query"):
         read = source_names(job.query)
     for name in job.sources:
@@ -165,7 +164,7 @@ def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> Prepared
         {},
         made.placement,
         plan,
-        cells,
+        made.placement.cells if job.cells == "auto" else job.cells,
         options,
         lane,
         spark,
