@@ -146,9 +146,9 @@ class Run:
     results: int
     history: tuple[str, ...] = ()
     priced: float = 0.0
-    """CPU seconds that its changes of plan were priced at, where they left something missing."""
+    """CPU seconds that its changes of plan were priced at, where something was missing."""
     cost: float = 0.0
-    """CPU seconds that these have cost beyond normal batches."""
+    """CPU seconds that completing it, and asking for it, has taken."""
 
     @property
     def cpu(self) -> float:
@@ -253,6 +253,13 @@ def _round(
 
 
 def bill_of(engine: penstock.Engine) -> tuple[float, float]:
-    """What the changes of ``engine`` were priced at, and what they have cost."""
-    ended = [each.numbers for each in engine.drain_events() if each.action == "complete"]
-    return sum(each["priced"] for each in ended), sum(each["cost"] for each in ended)
+    """What the changes of ``engine`` were priced at, and what they have cost. Of one that another
+    has overtaken no more of the price counts than what it has cost."""
+    priced = cost = 0.0
+    for event in engine.drain_events():
+        if event.action in ("complete", "overtaken"):
+            spent = event.numbers["cost"]
+            whole = event.action == "complete"
+            priced += event.numbers["priced"] if whole else min(spent, event.numbers["priced"])
+            cost += spent
+    return priced, cost

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
             ],
         )
     )
-    print("aims: 1.3 at most, 2 at least; worst / best is the most that could be had")
+    print("aims: 1.15 at most, 2 at least; worst / best is the most that could be had")
 
 
 def workload_of(options: argparse.Namespace) -> Workload:

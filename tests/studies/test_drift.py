@@ -32,8 +32,9 @@ def test_what_changes_were_priced_at_is_told_beside_what_they_cost() -> None:
         SimpleNamespace(action=action, numbers={"priced": priced, "cost": 2 * priced})
         for action, priced in (("complete", 1.0), ("begin", 9.0), ("complete", 3.0))
     ]
+    ended.append(SimpleNamespace(action="overtaken", numbers={"priced": 5.0, "cost": 0.5}))
     engine = SimpleNamespace(drain_events=lambda: ended)
-    assert bill_of(engine) == (4.0, 8.0)  # type: ignore[arg-type]
+    assert bill_of(engine) == (4.5, 8.5)  # type: ignore[arg-type]
     found = Drift(SMALL, Run(ADAPTIVE, (1.0,), 0, (), 4.0, 8.0), ())
     assert (found.adaptive.priced, found.adaptive.cost) == (4.0, 8.0)
 

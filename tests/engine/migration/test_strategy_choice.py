@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
+from penstock.engine.completion.missing import Missing
 from penstock.engine.completion.trial import Trial, Work
 from penstock.engine.migration.strategy_choice import (
     NORMAL_PUSHES,
@@ -18,6 +19,7 @@ from penstock.engine.migration.strategy_choice import (
     Prices,
     corrected,
 )
+from penstock.engine.running.push_clock import PushClock
 from penstock.engine.tree import tree_completion
 from penstock.testing.compare import assert_same_rows
 from penstock.testing.oracle import Oracle
@@ -46,12 +48,16 @@ class Run:
         self.random = random.Random(seed)
         self.start = 0
 
-    def push(self, rows: int, values: int = 12) -> None:
+    def push(self, rows: int, values: int = 12, least: int = 0) -> None:
         times = list(range(self.start, self.start + rows))
         self.start += rows
         batch = {
             name: pa.table(
-                [times, times, *([self.random.randrange(values) for _ in times] for _ in "xy")],
+                [
+                    times,
+                    times,
+                    *([least + self.random.randrange(values) for _ in times] for _ in "xy"),
+                ],
                 schema=SCHEMA,
             )
             for name in "ABCD"
@@ -65,7 +71,8 @@ class Run:
     def tick(self, step: Callable[[], float]) -> None:
         """Let a made-up clock tell what completing takes."""
         told = itertools.accumulate(iter(step, None))
-        self.engine._changes.control.clock = lambda: next(told)
+        for tree in self.engine.trees:
+            tree.completion.time.clock = lambda: next(told)
 
 
 def test_what_takes_less_than_the_budget_is_completed_at_once() -> None:
@@ -153,6 +160,98 @@ def test_answers_do_not_depend_on_where_a_trial_ends(
     assert strategies
 
 
+class Wage:
+    """A made-up clock that goes on by a second for each row that is completed, and in pushes by
+    another thousand seconds each."""
+
+    def __init__(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        make = Missing._make
+
+        def paid(missing: Missing, position: int, rows: Any) -> None:
+            before = sum(each.left for each in missing._inputs)
+            make(missing, position, rows)
+            self.now += before - sum(each.left for each in missing._inputs)
+
+        monkeypatch.setattr(Missing, "_make", paid)
+        for tree in run.engine.trees:
+            tree.completion.time.clock = lambda: self.now
+        hours = itertools.count(step=1000.0)
+        run.engine._changes.clock = PushClock(lambda: next(hours), lambda: next(hours))
+
+
+def bills(run: Run, action: str) -> list[float]:
+    """What changes have cost."""
+    return [each.numbers["cost"] for each in run.engine.drain_events() if each.action == action]
+
+
+def test_rows_that_are_dearer_by_themselves_are_no_cost_of_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = Run(PLANS[0], feedback="off", max_halt=0)
+    run.push(24)
+    Wage(run, monkeypatch)
+    run.engine.migrate("(((A C) B) D)")
+    assert run.lacks()
+    while run.lacks():
+        run.push(10, least=100)  # Nobody asks for what is old.
+    assert bills(run, "complete") == [0.0]
+    assert run.engine._changes.costs.ratio < 1
+
+
+def test_a_change_costs_what_completing_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(PLANS[0], feedback="off", max_halt=0)
+    run.push(24)
+    wage = Wage(run, monkeypatch)
+    run.engine.migrate(PLANS[1])
+    while run.lacks():
+        run.push(3)
+    assert wage.now > 0
+    assert bills(run, "complete") == [wage.now]
+
+
+def test_a_change_at_once_has_a_bill_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(PLANS[0], feedback="off", max_halt="1 MINUTE")
+    run.push(20)
+    wage = Wage(run, monkeypatch)
+    run.engine.migrate(PLANS[1])
+    run.push(3)
+    assert wage.now > 0
+    assert bills(run, "complete") == [wage.now]
+
+
+def test_of_a_change_that_is_overtaken_nothing_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(PLANS[0], feedback="off", max_halt=0)
+    run.push(24)
+    wage = Wage(run, monkeypatch)
+    run.engine.migrate(PLANS[1])
+    run.push(3)
+    spent = wage.now
+    assert spent > 0
+    run.engine.migrate(PLANS[0])
+    assert bills(run, "overtaken") == [spent]
+    assert run.engine._changes.costs.ratio == 1
+    while run.lacks():
+        run.push(3)
+    assert bills(run, "complete") == [wage.now - spent]
+
+
+def test_parallel_track_costs_what_the_older_plan_takes() -> None:
+    run = Run(PLANS[0], feedback="off")
+    run.push(20)
+    run.push(20)
+    now = itertools.count()
+    for tree in run.engine.trees:
+        tree.completion.time.clock = lambda: float(next(now))
+    run.engine.migrate(PLANS[1], strategy="parallel-track")
+    pushes = 0
+    while run.engine.trees[0].elders is not None:
+        run.push(10)
+        pushes += 1
+    assert bills(run, "complete") == [pushes]  # One tick each.
+    assert run.engine._changes.costs.parallel_ratio > 1
+
+
 def test_the_default_budget_is_two_normal_pushes() -> None:
     costs = ChangeCosts(None)
     assert costs.budget == 0
@@ -184,10 +283,10 @@ def test_what_changes_have_cost_corrects_the_next_price() -> None:
 
     asking = prices().jisc - 2.0
     for _ in range(8):
-        costs.learn(prices(), 2.0 + 3 * asking)
+        costs.learn("jisc", prices(), 2.0 + 3 * asking)
     assert prices().jisc == pytest.approx(2.0 + 3 * asking, rel=0.01)
     for _ in range(8):
-        costs.learn(prices(), 0.0)
+        costs.learn("jisc", prices(), 0.0)
     assert 2.0 < prices().jisc < 2.0 + asking
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from penstock.engine.compiled.arrivals import Arrivals
 from penstock.engine.compiled.rationed import Rationed
 from penstock.engine.compiled.written_tree import WrittenTree
+from penstock.engine.completion.change_time import ChangeTime
 from penstock.engine.join.stopwatch import Stopwatch
 from penstock.engine.join.workspace import WORKSPACE
 from penstock.engine.state.composite_state import CompositeState
@@ -36,7 +37,7 @@ from penstock.engine.state.working_memory import WORKING
 from penstock.kernels import arrow_struct, ration, rings, whole_push
 from penstock.kernels import guards as guarding
 from penstock.kernels.held_signals import HELD
-from penstock.kernels.probe_order import LONG_ITEMS, NOW, REST
+from penstock.kernels.probe_order import LONG_ITEMS, NOW, REST, REST_LACKS
 from penstock.overload.missed_results import Stratum
 from penstock.plan.stream_set import StreamSet
 
@@ -65,10 +66,11 @@ _NOTHING = Arrivals(
 class CompiledPush:
     """Pushes through the inputs of ``tree``, in the order of their visit, and its last join."""
 
-    def __init__(self, tree: WrittenTree, counts: list[int]) -> None:
-        """``counts`` is the tally of the whole tree. There is no reason :meth:`why_not`. Without
-        a join, the new rows of the one window are the results."""
+    def __init__(self, tree: WrittenTree, counts: list[int], time: ChangeTime) -> None:
+        """``counts`` is the tally of the whole tree, ``time`` what completing takes. There is no
+        reason :meth:`why_not`. Without a join, the new rows of the one window are the results."""
         self._tree = tree
+        self._time = time
         edges, windows = tree.edges, tree.windows
         self._counts = counts
         self._rings, self._indexes = tree.rings, tree.indexes
@@ -271,6 +273,9 @@ class CompiledPush:
                 self._synchronise(arrivals)
                 if lacking == guarding.PAUSED:
                     HELD.go_on()
+                elif lacking == guarding.ORDER_STOPS and self._rest[REST_LACKS]:
+                    with self._time:
+                        self._test()
                 elif lacking == guarding.ORDER_STOPS:
                     self._test()
                 else:

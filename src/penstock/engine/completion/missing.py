@@ -56,6 +56,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.completion.asked_ranges import asked_rows, can_tell
 from penstock.engine.completion.asked_values import AskedValues
+from penstock.engine.completion.change_time import ChangeTime
 from penstock.engine.completion.old_rows import OldRows, old_rows_of
 from penstock.engine.join.join_order import probe_order
 from penstock.engine.join.join_step import Algorithm, Input, JoinStep
@@ -101,8 +102,11 @@ class Missing:
         wiring: Wiring,
         leaves: Mapping[str, LeafWindow],
         algorithm: Algorithm,
+        time: ChangeTime,
     ) -> None:
         self.state = state
+        self.time = time
+        """What completing takes."""
         self.completed = 0
         """Combinations made since the transition."""
         self.above: list[Consumer] = []

@@ -291,21 +291,20 @@ class Controller:
         if self.changes and self.changes[-1].plan == plan:
             self.changes[-1] = _carried_out(self.changes[-1], choice)
 
-    def note_cost(self, engine: Controlled, priced: float, cost: float, pushes: int) -> None:
-        """Nothing is missing any more since the latest change, which has ``cost`` so many CPU
-        seconds beyond normal ``pushes``."""
-        self._learn(cost)
-        plan = write(engine.plan)
-        numbers = {"priced": priced, "cost": cost, "pushes": float(pushes)}
-        reason = "nothing is missing any more"
-        at, rows = engine.seconds, engine.rows
-        self._add(PlanEvent("complete", plan, plan, at, rows, reason, numbers=numbers))
-
-    def _learn(self, cost: float) -> None:
-        """The controller's latest change has ``cost`` so many CPU seconds."""
-        if self._priced > 0:
+    def note_cost(
+        self, engine: Controlled, priced: float, cost: float, pushes: int, is_finished: bool
+    ) -> None:
+        """The latest change has ``cost`` so many CPU seconds, until ``pushes`` later nothing was
+        missing any more, or another change overtook it."""
+        if is_finished and self._priced > 0:
             self._price_ratio = corrected(self._price_ratio, cost / self._priced)
         self._priced = 0.0
+        plan = write(engine.plan)
+        numbers = {"priced": priced, "cost": cost, "pushes": float(pushes)}
+        action: Action = "complete" if is_finished else "overtaken"
+        reason = "nothing is missing any more" if is_finished else "another change came first"
+        at, rows = engine.seconds, engine.rows
+        self._add(PlanEvent(action, plan, plan, at, rows, reason, numbers=numbers))
 
     def _add(self, event: PlanEvent) -> None:
         self.events.append(event)
@@ -701,11 +700,8 @@ class Controller:
             numbers,
         )
         if event.is_change:
-            choice = engine.choice
-            event = _carried_out(event, choice)
+            event = _carried_out(event, engine.choice)
             self._priced = decision.cost
-            if choice is not None and choice.prices and choice.strategy == "moving-state":
-                self._learn(choice.prices.moving_state)
         # To find once more that all is well is no news.
         known = self.latest is not None and self.latest.exceeded == event.exceeded
         if event.is_change or event.rival is not None or event.exceeded or not known:

@@ -7,7 +7,18 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Action = Literal[
-    "keep", "migrate", "route", "set", "pin", "unpin", "undo", "refuse", "fail", "begin", "complete"
+    "keep",
+    "migrate",
+    "route",
+    "set",
+    "pin",
+    "unpin",
+    "undo",
+    "refuse",
+    "fail",
+    "begin",
+    "complete",
+    "overtaken",
 ]
 
 
@@ -20,7 +31,8 @@ class PlanEvent:
     ``unpin`` and ``undo`` are what people asked for, ``refuse`` is what could not be done of it.
     ``route`` is an eddy's. ``begin`` tells that a plan that was prepared takes over; ``complete``
     that nothing is missing any more since the last change, after so many ``pushes``, and what the
-    change has ``cost`` against what it was ``priced`` at, in CPU seconds.
+    change has ``cost`` against what it was ``priced`` at, in CPU seconds; ``overtaken`` that
+    another change came before that, and what it has cost until then.
     """
 
     action: Action

@@ -148,10 +148,12 @@ class JoinStep:
         missing = self.target.missing
         if missing is None:
             return
-        if self.left_keys:
-            missing.complete(self._right_keys, key_values(self.left_keys[:1], ids, self._leaves))
-        else:
-            missing.complete_ranges(self.linking, ids)
+        with missing.time:
+            if self.left_keys:
+                values = key_values(self.left_keys[:1], ids, self._leaves)
+                missing.complete(self._right_keys, values)
+            else:
+                missing.complete_ranges(self.linking, ids)
 
     def get_ready_to_complete(self) -> None:
         """Take over the indexes that completing the target will use."""

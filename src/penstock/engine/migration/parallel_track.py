@@ -30,6 +30,7 @@ that lacks the old rows cannot say that somebody has no partner.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,12 +82,16 @@ class Elders:
         """The results of ``deltas`` from all tracks, each once."""
         tracks = [*self.tracks, newest]
         found = []
-        for track, later in zip(tracks, [*tracks[1:], None], strict=True):
-            track.hidden.see_windows()
-            track.look_at_slice(*self._slice)
-            made = track.process(deltas)
-            found.append(made if later is None else self._without(made, later.since))
+        with newest.completion.time:
+            for track, later in pairwise(tracks):
+                found.append(self._without(self._processed(track, deltas), later.since))
+        found.append(self._processed(newest, deltas))
         return concatenate(found)
+
+    def _processed(self, track: JoinTree, deltas: Mapping[str, Composites]) -> Composites:
+        track.hidden.see_windows()
+        track.look_at_slice(*self._slice)
+        return track.process(deltas)
 
     def _without(self, made: Composites, since: Mapping[str, int]) -> Composites:
         """What a later track, which sees rows from ``since`` on, does not make."""

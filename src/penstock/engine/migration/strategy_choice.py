@@ -20,10 +20,12 @@ begins. Parallel track is dearer than JISC wherever a window is longer than a fe
 needs memory for both plans: it is priced, so that one can see that, and left to whoever asks for
 it.
 
-**Fitted while the query runs.** What a change has cost beyond normal pushes is measured until
-nothing is missing any more. What of it was not completing, against the price of asking, corrects
-the next price of asking (:meth:`ChangeCosts.learn`); and the whole of it, against the price that a
-controller went by, corrects what the controller thinks that changes cost.
+**Fitted while the query runs.** What a change costs is measured where the work is done
+(:mod:`penstock.engine.completion.change_time`), until nothing is missing any more or the older plan
+has ended. What of it was not completing, against the price of asking, corrects the next price of
+asking, what the older plan took that of parallel track (:meth:`ChangeCosts.learn`); and the whole
+of it, against the price that a controller went by, corrects what the controller thinks that changes
+cost. Of a change that another one overtakes nothing is learnt.
 """
 
 from __future__ import annotations
@@ -88,6 +90,8 @@ class ChangeCosts:
         self._recent: deque[float] = deque(maxlen=_RECENT_PUSHES)
         self.ratio = 1.0
         """What asking has cost over what it is priced at, lately."""
+        self.parallel_ratio = 1.0
+        """What an older plan that runs beside has cost over normal pushes, lately."""
 
     def note_push(self, seconds: float) -> None:
         """A push took so many CPU seconds, and nothing was missing."""
@@ -103,24 +107,31 @@ class ChangeCosts:
         """CPU seconds that a change may halt the query for."""
         return NORMAL_PUSHES * self.push if self._max_halt is None else self._max_halt
 
-    def learn(self, prices: Prices, cost: float) -> None:
-        """A change by JISC with these ``prices`` has ``cost`` so many CPU seconds."""
+    def learn(self, strategy: str, prices: Prices, cost: float) -> None:
+        """A change with these ``prices`` has ``cost`` so many CPU seconds."""
         asking = prices.jisc - prices.moving_state
-        if asking > 0:
+        if strategy == "jisc" and asking > 0:
             self.ratio = corrected(self.ratio, (cost - prices.moving_state) / asking)
+        elif strategy == "parallel-track" and prices.parallel_track > 0:
+            self.parallel_ratio = corrected(self.parallel_ratio, cost / prices.parallel_track)
 
-    def choice(self, work: Work, trial: Trial, rows: int, window: int) -> StrategyChoice:
-        """The strategy of a change after a ``trial`` of its ``work``. ``rows`` are those of a push,
-        ``window`` those of all windows."""
-        tried = trial.spent + trial.ahead
-        moving = work.likely if trial.is_least else tried
+    def prices(self, work: Work, moving: float, rows: int, window: int) -> Prices:
+        """What to complete ``work`` costs, if to do it at once costs ``moving``. ``rows`` are those
+        of a push, ``window`` those of all windows."""
         rows = max(1, rows)
         pushes = min(work.rows / (COMPLETED_PER_ROW * rows), window / rows)
-        prices = Prices(
+        return Prices(
             moving + self.ratio * ASKING * work.states * (1 + pushes),
             moving,
-            self.push * window / rows,
+            self.parallel_ratio * self.push * window / rows,
         )
+
+    def choice(self, work: Work, trial: Trial, rows: int, window: int) -> StrategyChoice:
+        """The strategy of a change after a ``trial`` of its ``work``; ``rows`` and ``window`` are
+        as for :meth:`prices`."""
+        tried = trial.spent + trial.ahead
+        moving = work.likely if trial.is_least else tried
+        prices = self.prices(work, moving, rows, window)
         allowed = f"a change may halt it for {_text(self.budget)}"
         if trial.is_done:
             reason = f"to complete all took {_text(moving)}, and {allowed}"

@@ -53,11 +53,12 @@ if TYPE_CHECKING:
 class _Bill:
     """What a change of plan costs, in CPU seconds."""
 
+    strategy: str
     prices: Prices
-    normal: float
-    """That of a push before the change."""
-    cost: float
-    """So far, beyond normal pushes."""
+    priced: float
+    """What it was expected to cost before anything was tried."""
+    began: float
+    """What all changes had cost before it."""
     pushes: int = 0
 
 
@@ -87,7 +88,7 @@ class PlanChanges:
         self.choice: StrategyChoice | None = None
         """How the latest change is carried out; None while it is prepared."""
         self._bill: _Bill | None = None
-        """What the latest change has cost so far, while something is missing."""
+        """That of the latest change, until nothing is missing and no older plan runs beside."""
 
     # -- what a controller sees --------------------------------------------------------------
 
@@ -289,15 +290,8 @@ class PlanChanges:
 
     def _complete_beside(self, rows: int) -> None:
         """A push of ``rows`` is done: complete some of what is missing."""
-        missing = [tree for tree in self._join.trees if tree.missing]
-        if not missing:
-            return
-        clock = self.control.clock
-        began = clock()
-        for tree in missing:
+        for tree in self._join.trees:
             tree.complete_beside(rows)
-        if self._bill is not None:
-            self._bill.cost += clock() - began
 
     def give_up_preparing(self) -> None:
         """Let go of the change that is prepared: the plan is taken over in another way."""
@@ -314,6 +308,8 @@ class PlanChanges:
     def _begin(self, strategy: str) -> None:
         """Go over to the plan, at once or when the indexes that it needs are there."""
         join = self._join
+        if self._bill is not None:
+            self._close_bill(self._bill, is_finished=False)
         try:
             self._keep_indexes()
             self.give_up_preparing()
@@ -342,6 +338,7 @@ class PlanChanges:
         join = self._join
         if join.overload is not None:
             join.overload.settle()
+        began = self._spent
         change = STRATEGIES.get(strategy, reroute)
         join.eddy = self._plan.eddy
         join.subtract_in(self._plan.places_in(join.query))
@@ -359,6 +356,9 @@ class PlanChanges:
             self.choice = StrategyChoice(strategy, f"so does {self.eddy.kind}")
         else:
             self.choice = StrategyChoice(strategy, "it was asked for")
+        if strategy == "parallel-track":
+            prices = self.costs.prices(Work(0, 0, 0), 0.0, join.latest, self._window)
+            self._bill = _Bill(strategy, prices, prices.parallel_track, began)
 
     def _chosen(self) -> StrategyChoice:
         """Complete what is missing at once, if that does not take long; what was decided."""
@@ -367,34 +367,49 @@ class PlanChanges:
         if not missing:
             return NOTHING_MISSING
         work = sum((tree.completion.work for tree in missing), Work(0, 0, 0))
-        budget = self.costs.budget
+        budget, began = self.costs.budget, self._spent
         trial = Trial(False, 0.0, work.least, is_least=True)
         if work.least <= budget:
             trial = Trial(True, 0.0, 0.0)
             for tree in missing:
-                found = tree.complete_within(budget - trial.spent, self.control.clock)
+                found = tree.complete_within(budget - trial.spent)
                 spent, ahead = trial.spent + found.spent, trial.ahead + found.ahead
                 trial = Trial(trial.is_done and found.is_done, spent, ahead)
-        window = sum(len(leaf.rows) for leaf in join.all_leaves)
-        choice = self.costs.choice(work, trial, join.latest, window)
-        if choice.prices is not None and not trial.is_done:
-            self._bill = _Bill(choice.prices, self.costs.push, trial.spent)
+        choice = self.costs.choice(work, trial, join.latest, self._window)
+        assert choice.prices is not None
+        priced = work.likely if trial.is_done else choice.prices.jisc
+        self._bill = _Bill(choice.strategy, choice.prices, priced, began)
         return choice
 
+    @property
+    def _window(self) -> int:
+        """Rows of all windows."""
+        return sum(len(leaf.rows) for leaf in self._join.all_leaves)
+
+    @property
+    def _spent(self) -> float:
+        """CPU seconds that changes of plan have taken since the start."""
+        return sum(tree.completion.time.seconds for tree in self._join.trees)
+
     def _note_cost(self, seconds: float) -> None:
-        """A push took so many CPU seconds: it is a normal one, or part of what a change costs."""
+        """A push took so many CPU seconds: it is a normal one if no change of plan goes on."""
         bill = self._bill
-        is_missing = any(tree.missing for tree in self._join.trees)
-        if bill is None:
-            if not is_missing:
-                self.costs.note_push(seconds)
-            return
-        bill.pushes += 1
-        bill.cost += max(0.0, seconds - bill.normal)
-        if not is_missing:
-            self._bill = None
-            self.costs.learn(bill.prices, bill.cost)
-            self.control.note_cost(self, bill.prices.jisc, bill.cost, bill.pushes)
+        trees = self._join.trees
+        goes_on = any(tree.missing or tree.elders is not None for tree in trees)
+        if bill is not None:
+            bill.pushes += 1
+            if not goes_on:
+                self._close_bill(bill, is_finished=True)
+        elif not goes_on:
+            self.costs.note_push(seconds)
+
+    def _close_bill(self, bill: _Bill, is_finished: bool) -> None:
+        """The change is done, or another one comes before it is: then nothing is learnt."""
+        self._bill = None
+        cost = self._spent - bill.began
+        if is_finished:
+            self.costs.learn(bill.strategy, bill.prices, cost)
+        self.control.note_cost(self, bill.priced, cost, bill.pushes, is_finished)
 
     def _route(self, eddy: Eddy, rows: int) -> None:
         """``rows`` more have come: let the eddy change its routes, unless they are held."""

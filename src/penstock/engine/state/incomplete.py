@@ -7,6 +7,7 @@ state completes it first; how is the business of :mod:`penstock.engine.completio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +29,10 @@ class Incomplete(Protocol):
     """The rows that a state is missing."""
 
     above: list[Consumer]
+
+    @property
+    def time(self) -> AbstractContextManager[None]:
+        """Measures what completing takes."""
 
     @property
     def completion(self) -> float:

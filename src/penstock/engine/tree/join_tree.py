@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from penstock.engine.compiled.arrivals import Arrivals
 from penstock.engine.compiled.compiled_push import CompiledPush, Run
 from penstock.engine.compiled.written_tree import WrittenTree
+from penstock.engine.completion.change_time import ChangeTime
 from penstock.engine.completion.missing import Missing
 from penstock.engine.completion.trial import Trial
 from penstock.engine.feedback.edge import Edge
@@ -99,18 +100,19 @@ class JoinTree(OperatorTree):
         carried: Mapping[StreamSet, CompositeState] | None = None,
         since: Mapping[str, int] | None = None,
         compiles: bool = True,
+        time: ChangeTime | None = None,
     ) -> None:
         """``carried`` are states of another plan, if windows are not empty: what is not among them
         is missing. ``since`` are the first rows of windows that this tree is to see, if older rows
         are left to a tree that runs beside it. ``compiles``: whether a push may be one call, and a
-        probe order."""
+        probe order. ``time`` is that of the tree before it."""
         super().__init__(root, wiring, leaves, algorithm, carried or {}, since or {})
         self._compiles = compiles
         self._compiled: CompiledPush | None = None
         self.elders: OlderTracks | None = None
         """Older plans that run beside this one."""
         self.guarding = TreeGuards(self, feedback)
-        self.completion = TreeCompletion(self)
+        self.completion = TreeCompletion(self, time or ChangeTime())
         self.hidden = HiddenRows(self)
         self.stopwatch = Stopwatch()
         self.rationing: Rationing | None = None
@@ -187,6 +189,7 @@ class JoinTree(OperatorTree):
             carried,
             since,
             self._compiles,
+            self.completion.time,
         )
 
     def dispose(self) -> None:
@@ -322,7 +325,7 @@ class JoinTree(OperatorTree):
             if self.missing:
                 self.completion.get_ready()
             tree = WrittenTree(self.leaves, self.edges, self._top, self._inputs)
-            self._compiled = CompiledPush(tree, self.counts)
+            self._compiled = CompiledPush(tree, self.counts, self.completion.time)
         compiled = self._compiled
         return compiled if compiled is not None and compiled.fits else None
 
@@ -437,11 +440,11 @@ class JoinTree(OperatorTree):
                 self.completion.complete_all()
             self._finish_completion()
 
-    def complete_within(self, seconds: float, clock: Callable[[], float]) -> Trial:
-        """Make all that is missing, if that takes no longer than so many ``seconds`` by ``clock``,
-        or else some of it; if that fails, nothing has been made."""
+    def complete_within(self, seconds: float) -> Trial:
+        """Make all that is missing, if that takes no longer than so many ``seconds``, or else some
+        of it; if that fails, nothing has been made."""
         with self._as_a_whole():
-            trial = self.completion.complete_within(seconds, clock)
+            trial = self.completion.complete_within(seconds)
         self._finish_completion()
         return trial
 

@@ -11,8 +11,9 @@ have them. States that only the older plan had leave their memory to those that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from penstock.engine.completion.change_time import ChangeTime
 from penstock.engine.completion.missing import Missing
 from penstock.engine.completion.trial import COMPLETED_PER_ROW, LEAST_PER_ROW, Trial, Work
 from penstock.engine.state.composite_state import CompositeState
@@ -47,8 +48,10 @@ def _seconds_of_a_row(lots: list[tuple[int, float]]) -> float:
 class TreeCompletion:
     """Completes the states of ``tree``."""
 
-    def __init__(self, tree: OperatorTree) -> None:
+    def __init__(self, tree: OperatorTree, time: ChangeTime) -> None:
         self._tree = tree
+        self.time = time
+        """What completing takes, of this tree and those before it."""
         self.missing: list[Missing] = []
         """States that lack combinations since a change of plan."""
         self.spare = SpareMemory()
@@ -86,7 +89,7 @@ class TreeCompletion:
             sources = [child.source for child in edge.children]
             if all(len(each.rows) or each.missing is not None for each in sources):
                 missing = state.missing = Missing(
-                    state, sources, tree.wiring, tree.leaves, tree.algorithm
+                    state, sources, tree.wiring, tree.leaves, tree.algorithm, self.time
                 )
                 missing.note_old_rows()
                 self.missing.append(missing)
@@ -138,8 +141,9 @@ class TreeCompletion:
     def complete_all(self) -> None:
         """Make all that is missing, now."""
         self.begin_push()
-        for missing in self.missing:
-            missing.complete_all()
+        with self.time:
+            for missing in self.missing:
+                missing.complete_all()
 
     @property
     def work(self) -> Work:
@@ -150,11 +154,16 @@ class TreeCompletion:
             sum(missing.pairs_ahead for missing in self.missing),
         )
 
-    def complete_within(self, seconds: float, clock: Callable[[], float]) -> Trial:
-        """Make all that is missing, if that takes no longer than so many ``seconds`` by ``clock``.
+    def complete_within(self, seconds: float) -> Trial:
+        """Make all that is missing, if that takes no longer than so many ``seconds``.
 
         What the rest will take is told by the first lots; when it is too much, the rest is left.
         """
+        with self.time:
+            return self._complete_within(seconds)
+
+    def _complete_within(self, seconds: float) -> Trial:
+        clock = self.time.clock
         began = clock()
         lot = _FIRST_LOT_ROWS
         known: list[tuple[int, float]] = []
@@ -186,12 +195,13 @@ class TreeCompletion:
         if self._allowed < _ROWS_WORTH_COMPLETING:
             return False
         most, self._allowed = self._allowed, 0
-        for missing in self.missing:
-            missing.begin()
-            while (done := missing.complete_beside(most)) > 0:
-                most -= done
-                if most <= 0:
-                    return True
+        with self.time:
+            for missing in self.missing:
+                missing.begin()
+                while (done := missing.complete_beside(most)) > 0:
+                    most -= done
+                    if most <= 0:
+                        return True
         return True
 
     def give_up(self) -> list[StreamSet]:
