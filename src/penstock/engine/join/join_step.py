@@ -388,7 +388,7 @@ class JoinStep:
         """What :meth:`_matching` yields, of the ``ordered`` pairs."""
         row_births, row_deaths = self.target.lifespans(visible)
         for at, row in ordered.parts():
-            HELD.give()
+            HELD.go_on()
             births = np.maximum(left.births[at], row_births[row])
             deaths = np.minimum(left.deaths[at], row_deaths[row])
             keep = np.flatnonzero((births <= deaths) & pass_all(operators, lefts, rights, at, row))
