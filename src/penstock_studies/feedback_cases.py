@@ -140,13 +140,13 @@ def _same(streams: str, window: int) -> dict[str, int]:
     return dict.fromkeys(streams, window)
 
 
-_MANY = 1_000_000
+_KEYS_THAT_NEVER_MEET = 1_000_000
 _TRIANGLE = made(
     "A.x = B.x AND A.y = C.y AND B.z = C.z",
     {
-        "A": {"x": below(400), "y": below(_MANY)},
+        "A": {"x": below(400), "y": below(_KEYS_THAT_NEVER_MEET)},
         "B": {"x": below(400), "z": below(20)},
-        "C": {"y": below(_MANY), "z": below(20)},
+        "C": {"y": below(_KEYS_THAT_NEVER_MEET), "z": below(20)},
     },
     _same("ABC", 10_000),
     60_000,
@@ -156,8 +156,8 @@ _BUSHY = made(
     _CHAIN_OF_FOUR,
     {
         "A": {"x": below(400)},
-        "B": {"x": below(400), "y": below(_MANY)},
-        "C": {"y": below(_MANY), "z": below(20_000)},
+        "B": {"x": below(400), "y": below(_KEYS_THAT_NEVER_MEET)},
+        "C": {"y": below(_KEYS_THAT_NEVER_MEET), "z": below(20_000)},
         "D": {"z": below(20_000)},
     },
     _same("ABCD", 10_000),
@@ -168,8 +168,8 @@ _TURNING = made(
     _CHAIN_OF_FOUR,
     {
         "A": {"x": first_then(below(400), below(20_000), _TURN)},
-        "B": {"x": first_then(below(400), below(20_000), _TURN), "y": below(_MANY)},
-        "C": {"y": below(_MANY), "z": first_then(below(20_000), below(400), _TURN)},
+        "B": {"x": first_then(below(400), below(20_000), _TURN), "y": below(_KEYS_THAT_NEVER_MEET)},
+        "C": {"y": below(_KEYS_THAT_NEVER_MEET), "z": first_then(below(20_000), below(400), _TURN)},
         "D": {"z": first_then(below(20_000), below(400), _TURN)},
     },
     _same("ABCD", 10_000),
@@ -200,7 +200,7 @@ def _extreme(
     return made(
         "A.x = B.x AND A.y = C.y",
         {
-            "A": {"x": below(keys), "y": below(keys), "v": below(_MANY)},
+            "A": {"x": below(keys), "y": below(keys), "v": below(_KEYS_THAT_NEVER_MEET)},
             "B": {"x": below(keys)},
             "C": {"y": below(keys)},
         },
@@ -248,7 +248,7 @@ CASES = {
         FeedbackCase("bushy, fertile first", "((A B)(C D))", _BUSHY),
         FeedbackCase("bushy, fertile last", "((C D)(A B))", _BUSHY),
         FeedbackCase("turning", "((A B)(C D))", _TURNING),
-        FeedbackCase("perfect", "((A B) C)", _chain(below(2_000, _MANY))),
+        FeedbackCase("perfect", "((A B) C)", _chain(below(2_000, _KEYS_THAT_NEVER_MEET))),
         FeedbackCase("pointless", "((A B) C)", _chain(below(2_000))),
         FeedbackCase(
             "dying",
@@ -289,9 +289,9 @@ CASES = {
             made(
                 "A.x = B.x AND A.y > C.y",
                 {
-                    "A": {"x": below(400), "y": below(_MANY)},
+                    "A": {"x": below(400), "y": below(_KEYS_THAT_NEVER_MEET)},
                     "B": {"x": below(400)},
-                    "C": {"y": below(1_000, _MANY - 1_000)},
+                    "C": {"y": below(1_000, _KEYS_THAT_NEVER_MEET - 1_000)},
                 },
                 _same("ABC", 10_000),
                 30_000,
@@ -300,7 +300,11 @@ CASES = {
         ),
         FeedbackCase("greatest", "((A B) C)", _extreme(1_000)),
         FeedbackCase("greatest, all keys", "((A B) C)", _extreme(20_000)),
-        FeedbackCase("bounded", "((A B) C)", _extreme(5_000, _MANY - _MANY // 50)),
+        FeedbackCase(
+            "bounded",
+            "((A B) C)",
+            _extreme(5_000, _KEYS_THAT_NEVER_MEET - _KEYS_THAT_NEVER_MEET // 50),
+        ),
         FeedbackCase("bounded, in vain", "((A B) C)", _extreme(20_000, 0)),
         FeedbackCase(
             "nested loops",

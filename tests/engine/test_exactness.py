@@ -167,7 +167,7 @@ def complete_beside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(missing, name, value)
     monkeypatch.setattr(tree_completion, "_ROWS_WORTH_COMPLETING", 0)
     monkeypatch.setattr(tree_completion, "COMPLETED_PER_ROW", 0)
-    monkeypatch.setattr(asked_values, "_FEWEST", 2)
+    monkeypatch.setattr(asked_values, "_FEWEST_PLACES", 2)
     monkeypatch.setattr(spare_memory, "_FEWEST_BYTES", 1)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.planning.block import Cost
 from penstock.planning.unit_costs import UnitCosts
-from penstock_studies.limited.bounds import ENOUGH, WIDENED, draw
+from penstock_studies.limited.bounds import TIMES_THE_NEED, WIDENED, draw
 from penstock_studies.limited.contest import Entry, contest, over_time
 from penstock_studies.limited.graph_point import MOST_ROWS, workload_of
 from penstock_studies.limited.limited_process import run_limited
@@ -31,7 +31,7 @@ def test_bounds_are_drawn_over_the_whole_range_and_by_the_seed_alone() -> None:
         assert {each.admits(cost) for each in drawn} == {True, False}
     once, again = (draw(random.Random(3), COSTS, ("cpu",), 0, 1) for _ in range(2))
     assert once == again
-    assert once.memory == ENOUGH * 900
+    assert once.memory == TIMES_THE_NEED * 900
 
 
 def _request(room: int, rates: float = 40.0, values: int = 20) -> dict[str, object]:

@@ -18,7 +18,7 @@ from penstock.telemetry import (
     Warned,
     Wave,
 )
-from penstock.telemetry.batch_news import FACTOR, LEAST
+from penstock.telemetry.batch_news import FACTOR, LEAST_ROWS
 from penstock.telemetry.operator_batch import operator_batches
 
 BATCH = Batch("t", "r", 0, 0.1, {}, 0, {}, 0, 0, 0.0)
@@ -75,18 +75,18 @@ def waves(news: BatchNews, slept: Mapping[str, int], resumed: Mapping[str, int])
 
 def test_a_wave_is_far_more_than_usual() -> None:
     news = BatchNews()
-    assert waves(news, {"{A}": LEAST - 1}, {}) == []
+    assert waves(news, {"{A}": LEAST_ROWS - 1}, {}) == []
     for _ in range(40):
-        assert waves(news, {"{A}": LEAST - 1}, {}) == []
-    many = int(FACTOR * LEAST)
+        assert waves(news, {"{A}": LEAST_ROWS - 1}, {}) == []
+    many = int(FACTOR * LEAST_ROWS)
     assert waves(news, {"{A}": many - 10}, {}) == []
-    (wave,) = waves(news, {"{A}": 5 * many, "{B}": LEAST - 1}, {"{B}": 30})
+    (wave,) = waves(news, {"{A}": 5 * many, "{B}": LEAST_ROWS - 1}, {"{B}": 30})
     assert isinstance(wave, Wave)
     assert (wave.action, wave.rows, wave.by_streams) == ("suspend", 5 * many, {"{A}": 5 * many})
     assert (wave.asleep, wave.usual) == (10, many - 10)
     assert waves(news, {"{A}": 5 * many}, {"{B}": 30}) == []
-    (wave,) = waves(news, {}, {"{A}": LEAST, "{B}": 2 * LEAST})
-    assert (wave.action, wave.rows, wave.usual) == ("resume", 3 * LEAST, 30.0)
+    (wave,) = waves(news, {}, {"{A}": LEAST_ROWS, "{B}": 2 * LEAST_ROWS})
+    assert (wave.action, wave.rows, wave.usual) == ("resume", 3 * LEAST_ROWS, 30.0)
 
 
 def test_the_first_tuple_of_a_silent_stream_wakes_a_window() -> None:

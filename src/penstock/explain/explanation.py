@@ -23,7 +23,7 @@ from penstock.planning.planner import PLANNERS, decide
 from penstock.planning.probe_orders import probe_orders
 from penstock.planning.problem import Candidate, Problem
 from penstock.planning.shape import Shape
-from penstock.planning.two_layer import FEW
+from penstock.planning.two_layer import STREAMS_PROVEN
 from penstock.planning.verdict import Choice, is_qualified
 from penstock.query.expression import streams_of
 from penstock.query.join_graph import EquiPredicate, JoinGraph
@@ -249,7 +249,7 @@ def _alternatives(problem: Problem, limits: Limits) -> dict[str, Candidate]:
 
 def _front(problem: Problem, seen: list[Candidate]) -> list[Candidate]:
     """The front of CPU against memory: exact for few streams, else of the plans that were seen."""
-    if all(len(block.windows) <= FEW for block in problem.blocks):
+    if all(len(block.windows) <= STREAMS_PROVEN for block in problem.blocks):
         return jtree_finder(problem, Limits())
     return not_dominated(seen)
 

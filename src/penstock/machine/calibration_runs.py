@@ -53,7 +53,7 @@ FANOUT = 4
 """Partners that a tuple of A finds, if any."""
 COMPARED = 2_000
 """Rows that a nested loop goes over."""
-FEW = 1_000
+ROWS_IN_CACHE = 1_000
 """Rows of a state that fits the cache."""
 COLUMNS = 4
 """Columns that a result of the run called showing has more than others."""
@@ -124,13 +124,13 @@ def _standing(rows: int, odd: int, values: int = ROWS // FANOUT) -> pa.Table:
 
 def _table(at: Int64s, ts: Int64s, key: Int64s) -> pa.Table:
     texts = pa.array(key).cast(pa.string())
-    columns = {"id": at, "ts": ts, "x": key, "y": key, "g": at % FEW, "t": texts}
-    return pa.table(columns | {"h": (at * 31 // 7) % FEW}, schema=_SCHEMA)
+    columns = {"id": at, "ts": ts, "x": key, "y": key, "g": at % ROWS_IN_CACHE, "t": texts}
+    return pa.table(columns | {"h": (at * 31 // 7) % ROWS_IN_CACHE}, schema=_SCHEMA)
 
 
 def calibration_runs() -> dict[str, CalibrationRun]:
     """The runs by name."""
-    found, missed, few = _standing(ROWS, 0), _standing(ROWS, 1), _standing(FEW, 1)
+    found, missed, few = _standing(ROWS, 0), _standing(ROWS, 1), _standing(ROWS_IN_CACHE, 1)
     orders = "(A B C | A:B,C B:A,C C:B,A)"
     run = CalibrationRun
     return {
@@ -162,7 +162,7 @@ def calibration_runs() -> dict[str, CalibrationRun]:
 def _shifted(table: pa.Table) -> pa.Table:
     """``table`` with values of y that no g exceeds."""
     place = table.schema.get_field_index("y")
-    return table.set_column(place, "y", pa.array(np.full(table.num_rows, 10 * FEW)))
+    return table.set_column(place, "y", pa.array(np.full(table.num_rows, 10 * ROWS_IN_CACHE)))
 
 
 def small_pushes(

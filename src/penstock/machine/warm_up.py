@@ -213,19 +213,19 @@ def _pushes(many: bool) -> list[dict[str, Any]]:
             name: _batch(name, number, 200 * number, count, number == 2)
             for name in ("A" if number == 4 else "ABC")
         }
-        for number, count in enumerate((1, 40, 100, _MANY if many else 20, 1, 30, 30))
+        for number, count in enumerate((1, 40, 100, _DISTINCT_VALUES if many else 20, 1, 30, 30))
     ]
 
 
 _CHANGE = 3
 """Before this push, the plan is changed."""
-_MANY = 5_000
+_DISTINCT_VALUES = 5_000
 """Distinct values of a window that are gone in the next push, so that they are swept away."""
 
 
 def _batch(name: str, seed: int, start: int, count: int, with_nulls: bool) -> Any:
     random = np.random.default_rng([ord(name), seed])
-    values = np.arange(count) if count == _MANY else random.integers(0, 20, count)
+    values = np.arange(count) if count == _DISTINCT_VALUES else random.integers(0, 20, count)
     times = start + np.sort(random.integers(0, 100, count))
     if seed == 3:
         times = times[::-1].copy()

@@ -21,8 +21,8 @@ repaid its cost before the next one, half after one that has not.
 
 **Which rival.** Several plans may be about equally good, and one of them much dearer to get to than
 another. Of the plans that are clearly better, up to :data:`RIVALS` with the least CPU, the rival is
-the one that costs least over a window with the change paid. That is for up to :data:`SMALL`
-streams; beyond, it is the plan with the least CPU.
+the one that costs least over a window with the change paid. That is for up to
+:data:`STREAMS_COMPARED` streams; beyond, it is the plan with the least CPU.
 
 **Bursts.** Not every gain is trusted. One below :data:`WORTHWHILE` of the present cost may be a
 mistake of the estimates; and one that there is only with the statistics of the moment, and not with
@@ -89,8 +89,8 @@ RIVALS = 4
 """Plans that have credit, at most; of more, those with the least lose it."""
 SEVERAL = 16
 """Plans with the least modelled CPU that are compared by what was measured, at most."""
-SMALL = 4
-"""Streams of a block of which all plans are compared."""
+STREAMS_COMPARED = 4
+"""Streams of a block up to which all its plans are compared; with more there are too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +379,7 @@ def _small_choice(
 ) -> Choice | None:
     """Of the plans clearly better than ``plan``, the one that costs least over a window, with the
     change to it; the best of all if none is; None if there is none or if they are too many."""
-    if any(len(block.windows) > SMALL for block in problem.blocks):
+    if any(len(block.windows) > STREAMS_COMPARED for block in problem.blocks):
         return None
     found = jtree_finder(problem, limits, keep="all")
     if not found:

@@ -17,7 +17,7 @@ from penstock.planning.cardinality import Cardinality, Floats, exp
 from penstock.planning.storage import Storage
 from penstock.planning.unit_costs import UnitCosts
 
-MANY = 1024
+ROWS_OF_A_FULL_BATCH = 1024
 """Rows of a batch that are many for a state: the cost of a batch is paid in full."""
 
 
@@ -309,7 +309,11 @@ class Block:
             made * self.cardinality.size(mask), mask.bit_count(), indexes, kept
         )
         rate = made * self.cardinality.rate(mask)
-        batches = self.pushes * min(1.0, rate / (MANY * self.pushes)) if self.pushes else 0.0
+        batches = (
+            self.pushes * min(1.0, rate / (ROWS_OF_A_FULL_BATCH * self.pushes))
+            if self.pushes
+            else 0.0
+        )
         return Cost(rate * each + batches * costs.state, memory)
 
 

@@ -36,20 +36,20 @@ from penstock.planning.bits import bits_of
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_LEAST = 1e-300
-_MOST = 690.0
+_LEAST_SIZE = 1e-300
+_MOST_LOG = 690.0
 """exp of more is near the end of floats; costs this large are all the same."""
 ABSENT = -math.inf
 
 
 def log(value: float) -> float:
     """The logarithm; of zero, that of something very small."""
-    return math.log(max(value, _LEAST))
+    return math.log(max(value, _LEAST_SIZE))
 
 
 def exp(value: float) -> float:
     """The exponential, at most as large as costs may become."""
-    return math.exp(min(value, _MOST))
+    return math.exp(min(value, _MOST_LOG))
 
 
 class Cardinality:

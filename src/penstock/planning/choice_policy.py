@@ -9,10 +9,10 @@
 ==================  ==========================================================================
 
 A planner has a set of qualified plans to choose from: up to
-:data:`~penstock.planning.two_layer.FEW` streams per block (as many as it can for ``jtree-finder``)
-all that JTree-Finder finds, beyond that all that the layers of two-layer come across. For the
-first three policies the front of CPU against memory is enough; ``random`` has every plan up to
-:data:`EVERY` streams (2,752 plans of six streams, 39,208 of seven) and the front beyond.
+:data:`~penstock.planning.two_layer.STREAMS_PROVEN` streams per block (as many as it can for
+``jtree-finder``) all that JTree-Finder finds, beyond that all that the layers of two-layer come
+across. For the first three policies the front of CPU against memory is enough; ``random`` has every
+plan up to :data:`EVERY` streams (2,752 plans of six streams, 39,208 of seven) and the front beyond.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ qualified plan among these alone. JTree-Finder of the paper goes over all partit
 not. So a refusal of a planner that looks for any qualified plan is looked at again here, with all
 of them, and only then called proven.
 
-Up to :data:`~penstock.planning.two_layer.FEW` streams per block by JTree-Finder, which is a proof;
-beyond by regrouping, which is not.
+Up to :data:`~penstock.planning.two_layer.STREAMS_PROVEN` streams per block by JTree-Finder, which
+is a proof; beyond by regrouping, which is not.
 """
 
 from __future__ import annotations

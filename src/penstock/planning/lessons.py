@@ -29,7 +29,7 @@ FADING = 1 / 16
 CALM = 1.5
 """Times by which the model may have changed since the last look, if a ratio is to be learnt: what
 was measured is a mean over the time between."""
-MOST = 64.0
+MOST_RATIO = 64.0
 """No ratio is believed beyond this, or below one divided by it."""
 KNOWN_PLANS = 8
 """Plans whose ratios are remembered, at most."""
@@ -99,7 +99,7 @@ def _between(before: float | None, measured: float | None, modelled: float) -> f
     """The ratio from now on."""
     if measured is None or modelled <= 0 or measured <= 0:
         return 1.0 if before is None else before
-    now = min(MOST, max(1 / MOST, measured / modelled))
+    now = min(MOST_RATIO, max(1 / MOST_RATIO, measured / modelled))
     if before is None:
         return now
     return math.exp((1 - LEARNING) * math.log(before) + LEARNING * math.log(now))

@@ -33,7 +33,8 @@ from penstock.planning.cardinality import ABSENT, Bools, Floats
 EXACT = 8
 """Inputs up to which orders are exact."""
 
-_MOST = 690.0
+_MOST_LOG = 690.0
+"""exp of more is near the end of floats; costs this large are all the same."""
 
 
 def probe_orders(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
@@ -131,7 +132,7 @@ def _sizes(block: Block, parts: tuple[int, ...], union: list[int]) -> list[float
         for factor in cross[top]:
             with_those_below = np.concatenate([with_those_below, with_those_below + factor])
         logs = np.concatenate([logs, logs + with_those_below])
-    sizes: list[float] = np.exp(np.minimum(logs, _MOST)).tolist()
+    sizes: list[float] = np.exp(np.minimum(logs, _MOST_LOG)).tolist()
     sizes[0] = 0.0
     return sizes
 
@@ -161,7 +162,7 @@ def _greedy(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
     linked = inside @ block.link_matrix @ inside.T > 0
     if block.nested_loops:
         hashed[:] = False
-    scans = np.exp(np.minimum(log_size, _MOST)) * costs.compare
+    scans = np.exp(np.minimum(log_size, _MOST_LOG)) * costs.compare
 
     # With equalities alone, all looks cost the same, and the rank rises with the matches.
     plain = (
@@ -179,7 +180,7 @@ def _greedy(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
     masks = list(parts)
     total = np.zeros(count)
     orders = np.empty((count, count - 1), np.int64)
-    here = np.exp(np.minimum(logs, _MOST))
+    here = np.exp(np.minimum(logs, _MOST_LOG))
     for step in range(count - 1):
         fan = log_size + weight
         for number in range(len(shares)):
@@ -208,7 +209,7 @@ def _greedy(block: Block, parts: tuple[int, ...]) -> ProbeOrders:
             made = logs + np.array(
                 [cardinality.adjustment(mask) - _inner(block, parts, mask) for mask in masks]
             )
-        now = np.exp(np.minimum(made, _MOST))
+        now = np.exp(np.minimum(made, _MOST_LOG))
         total += here * look + now * costs.join
         here = now
     total -= here * costs.join * (1 - block.share_made(sum(parts)))
@@ -223,7 +224,7 @@ def _least_rank(
     block: Block, fan: Floats, looks: Floats, left: Bools, linked: Bools
 ) -> NDArray[np.int64]:
     """The input to visit next, in each row."""
-    matches = np.exp(np.minimum(fan, _MOST))
+    matches = np.exp(np.minimum(fan, _MOST_LOG))
     if not block.cross_products:
         near: Bools = left & linked
         left = np.where(near.any(axis=1, keepdims=True), near, left)

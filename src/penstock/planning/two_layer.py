@@ -14,9 +14,9 @@ Departures from the paper:
 - On random queries with limits that few plans meet, the two hill climbers miss qualified plans
   (``penstock experiment planners`` counts them). So there is a *layer three*, polynomial as well:
   regrouping (:mod:`penstock.planning.regroup`) from the nearest plans seen. With up to
-  :data:`FEW` streams per block JTree-Finder itself has the last word, which is a bounded amount of
-  work. Nothing here joins streams that no predicate links: a refusal is about plans without, until
-  :mod:`penstock.planning.cross_products` has looked at the others.
+  :data:`STREAMS_PROVEN` streams per block JTree-Finder itself has the last word, which is a bounded
+  amount of work. Nothing here joins streams that no predicate links: a refusal is about plans
+  without, until :mod:`penstock.planning.cross_products` has looked at the others.
 - An mjoin may need several indexes on a window where a tree needs one. If the best tree needs less
   CPU *and* less memory than a qualified mjoin, it is taken.
 - With no limit on CPU the paper's rule would take the mjoin, whatever it costs. Then the plan
@@ -37,7 +37,8 @@ from penstock.planning.state_removal import state_removal
 from penstock.planning.state_selection import state_selection
 from penstock.planning.verdict import Choice, Refusal, Verdict, is_qualified, nearest
 
-FEW = 7
+STREAMS_PROVEN = 7
+"""Streams of a block up to which JTree-Finder, which tries all plans, has the last word."""
 
 
 def two_layer(problem: Problem, limits: Limits) -> Verdict:
@@ -131,7 +132,7 @@ def _least_cpu(problem: Problem, limits: Limits, mjoin: Candidate, bjtree: Candi
 
 def is_small(problem: Problem) -> bool:
     """Whether JTree-Finder takes a bounded time."""
-    return all(len(block.windows) <= FEW for block in problem.blocks)
+    return all(len(block.windows) <= STREAMS_PROVEN for block in problem.blocks)
 
 
 def impossible(problem: Problem, limits: Limits) -> Refusal | None:

@@ -11,8 +11,8 @@ checkpoint, only the last change is told, and only if the cell is short now: the
 **Waves.** Feedback (JIT) puts rows to sleep and wakes them all the time, a few per batch; when
 demand changes, many at once: the first tuple of a stream that was silent wakes a whole window. A
 *wave* is a batch in which some operator's rows fall asleep, or wake, in numbers that are
-:data:`FACTOR` times what is usual there, and at least :data:`LEAST`. Usual is the most of the last
-batches, which fades: a level that stays high is one wave, not one in each batch.
+:data:`FACTOR` times what is usual there, and at least :data:`LEAST_ROWS`. Usual is the most of the
+last batches, which fades: a level that stays high is one wave, not one in each batch.
 
 **Silence.** A stream for which all state waits is told when that begins, once until it moves on.
 
@@ -26,8 +26,10 @@ from typing import Any
 
 from penstock.telemetry.events import Batch, OverloadChange, Warned, Wave, WaveKind
 
-LEAST = 100
+LEAST_ROWS = 100
+"""Rows of a wave: fewer are told by no event, however unusual."""
 FACTOR = 4.0
+"""Times what is usual that a wave is, at least."""
 _FADING = 0.8
 _MOST_FILES = 5
 """Names of files in one warning; the event of the batch has all."""
@@ -121,7 +123,7 @@ class BatchNews:
             many = {
                 streams: count
                 for streams, count in rows.items()
-                if count >= LEAST and count > FACTOR * usual.get(streams, 0.0)
+                if count >= LEAST_ROWS and count > FACTOR * usual.get(streams, 0.0)
             }
             if many:
                 total, before = sum(many.values()), sum(usual.get(each, 0.0) for each in many)

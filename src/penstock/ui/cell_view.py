@@ -19,7 +19,8 @@ BUSIEST = 8
 STEPS = 48
 _SMOOTHING = 0.3
 _FIELDS = ("rows", "results", "late", "state_bytes", "engine_seconds")
-_MOST = 100_000
+_MOST_CELLS = 100_000
+"""Cells of a micro-batch that are shown: the page stays bounded whatever comes."""
 
 
 class CellView:
@@ -36,7 +37,7 @@ class CellView:
 
     def note(self, cells: Sequence[Mapping[str, Any]]) -> None:
         """The cells of one more micro-batch."""
-        self._latest = cells[:_MOST]
+        self._latest = cells[:_MOST_CELLS]
         before, self._load = self._load, {}
         for cell in self._latest:
             name, rows = _name(cell), _total(cell, "rows")

@@ -22,7 +22,7 @@ from penstock.values.key_types import key_type_of
 
 Int64s = NDArray[np.int64]
 
-_FEWEST = 16
+_FEWEST_KEY_ROWS = 16
 """Key rows that there is always room for."""
 _BITS = 63
 """Columns whose NULLs one number tells."""
@@ -40,8 +40,8 @@ class KeyRows:
         self._encoders = [key_type_of(each) for each in types]
         self._interners = [Interner() if each.needs_interner else None for each in self._encoders]
         self._count = 0
-        self._keys = np.empty((_FEWEST, len(types) + -(-len(types) // _BITS)), np.int64)
-        self._slots = np.full(2 * _FEWEST, kernels.EMPTY, np.int64)
+        self._keys = np.empty((_FEWEST_KEY_ROWS, len(types) + -(-len(types) // _BITS)), np.int64)
+        self._slots = np.full(2 * _FEWEST_KEY_ROWS, kernels.EMPTY, np.int64)
         kernels.forget(self._slots, 0)  # It is loaded now, and not when there is no memory.
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ class KeyRows:
         """Forget all rows but these (ascending), which get the numbers from 0 on. As a whole or,
         for lack of memory, not at all."""
         count = len(numbers)
-        capacity = max(_FEWEST, 1 << max(0, 2 * count - 1).bit_length())
+        capacity = max(_FEWEST_KEY_ROWS, 1 << max(0, 2 * count - 1).bit_length())
         keys = np.empty((capacity, self._keys.shape[1]), np.int64)
         keys[:count] = self._keys[numbers]
         self._slots, self._keys, self._count = _entered(keys, count), keys, count

@@ -26,7 +26,7 @@ WARMING = 0.05
 """The share of the run with which everything has run once before it counts."""
 OVER = 8.0
 """A plan by hand that has taken so many times the CPU of the best is not run to its end."""
-ENOUGH = 0.5
+SECONDS_TO_GIVE_UP = 0.5
 """CPU seconds of the best before any is given up."""
 
 
@@ -133,7 +133,7 @@ def _round(workload: Workload, clock: Callable[[], float]) -> _Round:
             totals[number] += took
             results[number] += table.num_rows
         least = min(totals[number] for number in running[1:])
-        if least > ENOUGH:
+        if least > SECONDS_TO_GIVE_UP:
             running = [n for n in running if n == 0 or totals[n] <= OVER * least]
     ended = {results[number] for number in running}
     if len(ended) > 1 and not query.is_grouped:

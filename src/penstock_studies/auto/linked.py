@@ -18,7 +18,7 @@ from penstock.planning.statistics import Statistics
 from penstock_studies.auto.workload import Source, Workload, uniform
 
 Pair = tuple[str, str]
-FEW = 4
+STREAMS_BY_HAND = 4
 """Streams up to which the plans by hand are the best of all plans."""
 BY_HAND = 4
 """Plans by hand at most."""
@@ -65,7 +65,7 @@ def _column(pair: Pair) -> str:
 
 
 def _by_hand(query: penstock.JoinGraph, statistics: Statistics) -> tuple[str, ...]:
-    if len(query.aliases) <= FEW:
+    if len(query.aliases) <= STREAMS_BY_HAND:
         problem = Problem(query, statistics)
         found = jtree_finder(problem, Limits(), keep="all")
         return tuple(write(problem.plan_of(each)) for each in found[:BY_HAND])

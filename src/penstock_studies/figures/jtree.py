@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.planning.two_layer import FEW
+from penstock.planning.two_layer import STREAMS_PROVEN
 from penstock_studies.figures.judgement import as_float, judge, times
 from penstock_studies.lab.chart import Chart, Panel, Series, series_by
 from penstock_studies.lab.experiment import Cell, Experiment, Point, Row, Rows, Scale, Verdict
@@ -24,7 +24,7 @@ SET_4 = "4 at 15 s"
 SCATTERED = (3, 5, 10)
 """Streams in Figure 14 a, b and c."""
 FINDER = {"quick": 9, "full": 10}
-"""Streams up to which JTree-Finder is run: more than :data:`FEW`, where two-layer asks it."""
+"""Streams up to which JTree-Finder is run: :data:`STREAMS_PROVEN` and more."""
 GRAPHS = 100
 """Graphs for each number of streams, as in the paper."""
 GRAPHS_RUN: Mapping[Scale, int] = {"quick": 8, "full": 100}
@@ -395,7 +395,7 @@ def verdict_13(rows: Rows) -> Verdict:
                 for row in own
                 if row["planner"] == "two-layer"
                 and row["streams"] in finder
-                and (as_float(row["streams"]) <= FEW) is is_few
+                and (as_float(row["streams"]) <= STREAMS_PROVEN) is is_few
             ]
         )
         for is_few in (True, False)
@@ -413,8 +413,8 @@ def verdict_13(rows: Rows) -> Verdict:
         f"{as_float(ours[last]['mean_ms']):.0f} ms. Of the settings that have a qualified plan, "
         f"state-selection finds one in {shares['state-selection']:.0f} %, state-removal in "
         f"{shares['state-removal']:.0f} %, Algorithm 2 as printed in "
-        f"{shares['two-layer-paper']:.0f} %; two-layer in {with_finder:.0f} % up to {FEW} streams, "
-        f"where it asks JTree-Finder itself, and in {alone:.1f} % beyond",
+        f"{shares['two-layer-paper']:.0f} %; two-layer in {with_finder:.0f} % up to "
+        f"{STREAMS_PROVEN} streams, where it asks JTree-Finder itself, and in {alone:.1f} % beyond",
     )
 
 

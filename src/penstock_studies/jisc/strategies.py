@@ -78,10 +78,10 @@ def purge_check(engine: penstock.Engine) -> bool:
     """What the paper has operators do after every push: whether any state of an old plan holds a
     tuple from before the change."""
     tree = engine._join.trees[0]
-    if tree.elders is None:
+    if tree.older is None:
         return False
     is_held = False
-    for track in tree.elders.tracks:
+    for track in tree.older.tracks:
         for state in track.states:
             rows = np.arange(state.rows.tail, state.rows.head)
             old = np.zeros(len(rows), np.bool_)

@@ -32,9 +32,9 @@ COLOURS = (
 MARKERS = "osD^vPX*"
 WIDTH, HEIGHT, LEGEND = 3.6, 2.7, 0.22
 """Inches of a panel, and of a line of the legend."""
-FEW = 6
+MARKED_VALUES = 6
 """Values of x that are marked one by one."""
-MANY = 300.0
+SPREAD_WITH_TICKS = 300.0
 """Times the smallest: up to there a logarithmic axis has ticks between the powers of ten."""
 
 _STYLE: Any = {
@@ -107,7 +107,7 @@ def _panel(axes: Axes, panel: Panel, looks: dict[str, tuple[str, str]]) -> dict[
         colour, marker = looks[each.label]
         handles[each.label] = _draw(axes, panel, each, number, colour, marker)
     ticks = sorted({x for each in panel.series for x in each.x})
-    if panel.kind == "lines" and len(ticks) <= FEW and not panel.log_x:
+    if panel.kind == "lines" and len(ticks) <= MARKED_VALUES and not panel.log_x:
         axes.set_xticks(ticks)
     if panel.categories:
         axes.set_xticks(range(len(panel.categories)), panel.categories)
@@ -140,7 +140,7 @@ def _few_ticks(axis: Axis, values: list[float]) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     known = [value for value in values if value > 0 and math.isfinite(value)]
-    if known and max(known) / min(known) < MANY:
+    if known and max(known) / min(known) < SPREAD_WITH_TICKS:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_formatter(NullFormatter())

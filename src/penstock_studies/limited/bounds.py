@@ -3,9 +3,9 @@
 The cost model, with unit costs calibrated on this machine, says what the plans of a workload need.
 A bound that is to bind is drawn, once and by the seed, uniform in its logarithm from what the
 cheapest needs to what the dearest needs, widened by :data:`WIDENED` on either side, so that it can
-fall where no plan fits and where all do. A bound that is not to bind is :data:`ENOUGH` times what
-the dearest needs. Draws of one workload are stratified: draw i of n comes from the i-th part of the
-range.
+fall where no plan fits and where all do. A bound that is not to bind is :data:`TIMES_THE_NEED`
+times what the dearest needs. Draws of one workload are stratified: draw i of n comes from the i-th
+part of the range.
 
 The model can be wrong, and then a plan that it calls qualified does not keep up, or one that it
 refuses does. Runs decide that, not the bounds.
@@ -22,7 +22,7 @@ from penstock.planning.block import Cost
 
 WIDENED = 1.2
 """Times the dearest need, and one over it times the cheapest: the ends of a range."""
-ENOUGH = 1.5
+TIMES_THE_NEED = 1.5
 """Times the dearest need that a plan has of what is not short."""
 RESERVE = 12 << 20
 """Bytes that a process may have beside its state: batches, results of a push, Python's objects."""
@@ -60,5 +60,5 @@ def draw(
         share = (place + chance.random()) / of
         low, high = math.log(min(needs) / WIDENED), math.log(max(needs) * WIDENED)
         within = math.exp(low + share * (high - low))
-        drawn[resource] = within if resource in short else ENOUGH * max(needs)
+        drawn[resource] = within if resource in short else TIMES_THE_NEED * max(needs)
     return Bounds(drawn["cpu"], max(1, int(drawn["memory"])))

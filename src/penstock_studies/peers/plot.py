@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock_studies.peers.peers_bench import Line
 
 COLOURS = {"penstock": "#1b6ca8", "streaming": "#c9782b", "offline": "#9a9a9a"}
-_LEAST = 0.01
+_LEAST_CPU = 0.01
 _ACROSS = 3
 """Panels beside each other."""
 
@@ -48,7 +48,7 @@ def plot(lines: Sequence[Line], file: Path) -> None:
         for line in lines:
             if line.case.name == name:
                 _draw(panel, labels.index(_label(line)), line)
-        panel.set_xlim(_LEAST, 20 * max(most, 1.0))
+        panel.set_xlim(_LEAST_CPU, 20 * max(most, 1.0))
         panel.set_title(name)
         panel.set_xlabel("CPU seconds")
         panel.grid(axis="x", alpha=0.3)
@@ -70,14 +70,14 @@ def _label(line: Line) -> str:
 
 def _draw(panel: Any, at: int, line: Line) -> None:
     stopped = line.ended
-    cpu = max(_LEAST, line.cpu if stopped is None else stopped.cpu)
+    cpu = max(_LEAST_CPU, line.cpu if stopped is None else stopped.cpu)
     colour = COLOURS[line.peer.kind]
     if stopped is None:
         panel.barh(at, cpu, color=colour)
         text = f"{cpu:.2g}" if cpu < 100 else f"{cpu:.0f}"
         text += " ≠" if line.wrong else ""
     else:
-        if cpu > _LEAST:
+        if cpu > _LEAST_CPU:
             panel.barh(at, cpu, color="white", edgecolor=colour, hatch="///")
         text = stopped.status
     panel.text(cpu * 1.15, at, text, va="center", fontsize=7)

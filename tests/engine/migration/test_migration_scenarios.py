@@ -9,7 +9,7 @@ import pytest
 
 import penstock
 from penstock.engine.migration.change_of_plan import STRATEGIES
-from penstock.engine.migration.parallel_track import Elders
+from penstock.engine.migration.parallel_track import ParallelTracks
 from penstock.testing.compare import assert_same_rows
 from penstock.testing.oracle import Oracle
 
@@ -114,8 +114,8 @@ def test_back_and_forth_with_restarts(strategy: str, emission: str) -> None:
 
 def older_plans(engine: penstock.Engine) -> list[str]:
     """The plans that run beside the present one, the oldest first."""
-    elders = engine.trees[0].elders
-    return [] if elders is None else [str(penstock.Plan(track.root)) for track in elders.tracks]
+    older = engine.trees[0].older
+    return [] if older is None else [str(penstock.Plan(track.root)) for track in older.tracks]
 
 
 def test_the_old_plan_is_discarded_when_the_old_tuples_have_died() -> None:
@@ -124,9 +124,9 @@ def test_the_old_plan_is_discarded_when_the_old_tuples_have_died() -> None:
     run.engine.migrate(NEW, "parallel-track")
     assert older_plans(run.engine) == [OLD]
     run.push(50, R=1, S=1, T=1, U=1)
-    elders = run.engine.trees[0].elders
-    assert isinstance(elders, Elders)
-    assert elders.duplicates == 1  # The four of second 50 are a result of both plans.
+    older = run.engine.trees[0].older
+    assert isinstance(older, ParallelTracks)
+    assert older.duplicates == 1  # The four of second 50 are a result of both plans.
     run.push(61, R=1, S=1, T=1, U=1)
     run.push(62, U=2)
     assert older_plans(run.engine) == []

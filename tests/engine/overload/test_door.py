@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.engine.overload.door import LEAST, Door
+from penstock.engine.overload.door import LEAST_SHARE_TAKEN, Door
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_budget import ProbeBudget
 from penstock.engine.overload.throttle import Throttle
@@ -61,7 +61,7 @@ def test_a_share_of_the_rows_is_taken_in_and_always_the_newest() -> None:
         kept += len(taken["A"])
     assert kept == pytest.approx(0.3 * 50 * 300, rel=0.1)
     door.open({"A": 0.0})
-    assert door.shares == {"A": LEAST}
+    assert door.shares == {"A": LEAST_SHARE_TAKEN}
     door.open({})
     assert door.admit(rows, 0) is rows
 
@@ -77,7 +77,7 @@ def test_a_share_of_the_rows_is_taken_in_and_always_the_newest() -> None:
 )
 def test_times_of_any_kind(times: Any) -> None:
     door = Door(query())
-    door.open({"A": LEAST})
+    door.open({"A": LEAST_SHARE_TAKEN})
     rows = pa.table({"id": [1, 2, 3, 4], "ts": times, "k": [1, 1, 1, 1]})
     taken = door.admit({"A": rows}, 0)["A"]
     known = [each for each in times.to_pylist() if each is not None]

@@ -8,7 +8,7 @@ import pytest
 
 import penstock
 from penstock.engine.state.available_memory import memory_of_machine
-from penstock.engine.state.working_memory import LEAST, WORKING
+from penstock.engine.state.working_memory import BYTES_OF_ANY_PUSH, WORKING
 from penstock.errors import TooManyResults
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("name", pa.string())])
@@ -63,9 +63,9 @@ def test_an_explosion_without_equality_is_refused(
 def test_the_share_of_a_push(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WORKING, "_machine", 0)
     WORKING.begin(None)
-    assert WORKING.most == max(LEAST, memory_of_machine() // 2)
+    assert WORKING.most == max(BYTES_OF_ANY_PUSH, memory_of_machine() // 2)
     WORKING.begin(1)
-    assert WORKING.most == LEAST
+    assert WORKING.most == BYTES_OF_ANY_PUSH
 
 
 def test_memory_that_the_system_refuses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 import penstock
 from penstock.engine.state import working_memory
 from penstock.engine.state.available_memory import available_memory, memory_of_machine
-from penstock.engine.state.working_memory import MUCH, PART_OF_LEFT, WORKING
+from penstock.engine.state.working_memory import BYTES_WITHOUT_A_LOOK, PART_OF_LEFT, WORKING
 from penstock.errors import OptionError, TooManyResults
 from penstock.testing.compare import assert_same_rows
 from penstock.testing.generators import generate
@@ -179,7 +179,7 @@ def test_memory_that_is_not_left(execution: str, monkeypatch: pytest.MonkeyPatch
     query = penstock.parse(PLAIN, dict.fromkeys("AB", SCHEMA))
     engine = penstock.Engine(query, execution=execution)
     engine.push({"A": rows(3_000)})
-    left = 2 * MUCH
+    left = 2 * BYTES_WITHOUT_A_LOOK
     with monkeypatch.context() as patch:
         patch.setattr(working_memory, "available_memory", lambda: left)
         with pytest.raises(TooManyResults, match=r"where 115 MiB are allowed"):

@@ -32,7 +32,7 @@ from penstock.values.wiring import Condition, KeyColumn, Linking
 Int64s = NDArray[np.int64]
 Leaves = Mapping[str, LeafWindow]
 
-_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_LEAST_INT64, _MOST_INT64 = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _RANGES_AT_SIGHT = 4
 """Ranges up to which a value is compared with each of them: to search takes longer."""
 _BLOCK_ROWS = 1 << 13
@@ -115,15 +115,15 @@ def _ranges(
     """Ascending ranges, both ends included, of values that pass all ``conditions`` with some of the
     combinations. Conditions read ``left operator right``, and the ranges are of the right."""
     count = len(next(iter(ids.values())))
-    starts, stops = np.full(count, _LEAST), np.full(count, _MOST)
+    starts, stops = np.full(count, _LEAST_INT64), np.full(count, _MOST_INT64)
     possible = np.ones(count, np.bool_)
     for each in conditions:
         values = _values(each.left, ids, leaves)
         if each.operator == probe.LESS:
-            possible &= values < _MOST
+            possible &= values < _MOST_INT64
             starts = np.maximum(starts, np.where(possible, values, 0) + 1)
         elif each.operator == probe.GREATER:
-            possible &= values > _LEAST
+            possible &= values > _LEAST_INT64
             stops = np.minimum(stops, np.where(possible, values, 0) - 1)
         if each.operator in (probe.LESS_EQUAL, probe.EQUAL):
             starts = np.maximum(starts, values)

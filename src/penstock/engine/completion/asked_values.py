@@ -19,9 +19,9 @@ from penstock.kernels import asked
 
 Int64s = NDArray[np.int64]
 
-_MOST = 1 << 16
+_MOST_PLACES = 1 << 16
 """Places: as many as a cache near the processor holds."""
-_FEWEST = 1 << 8
+_FEWEST_PLACES = 1 << 8
 _NOT_HERE = 1
 """The first place is that of 0, and never that of 1."""
 
@@ -30,8 +30,8 @@ class AskedValues:
     """Remembers values of a column of an input with ``rows`` rows."""
 
     def __init__(self, rows: int) -> None:
-        self._most = max(_FEWEST, min(_MOST, 1 << rows.bit_length()))
-        self._make(_FEWEST)
+        self._most = max(_FEWEST_PLACES, min(_MOST_PLACES, 1 << rows.bit_length()))
+        self._make(_FEWEST_PLACES)
 
     def _make(self, size: int) -> None:
         self._places = np.zeros(size, np.int64)

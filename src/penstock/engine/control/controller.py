@@ -68,7 +68,7 @@ AFTER_FIRST = 1.0
 SECOND = 1 / 20
 """The share of the usual wait before the second look, at least, if the first was before the first
 push: windows that fill look like streams that change."""
-FEW = 4
+STREAMS_OF_A_CHEAP_LOOK = 4
 """Streams up to which that share holds; with more it grows with their square, as the price of a
 look does: a look that is dear must not be a large part of a run that is short."""
 AT_REST = 4.0
@@ -523,7 +523,9 @@ class Controller:
             self._wait = AT_ONCE
         wait = self._wait if self._urgent else AT_REST
         if self._has_begun and self.looks == 1:
-            wait = max(wait, SECOND * max(1.0, (engine.stream_count / FEW) ** 2))
+            wait = max(
+                wait, SECOND * max(1.0, (engine.stream_count / STREAMS_OF_A_CHEAP_LOOK) ** 2)
+            )
         settled = math.isinf(self._follow_up) or engine.seconds >= self._follow_up
         affordable = (
             settled

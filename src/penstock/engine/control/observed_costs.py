@@ -18,15 +18,15 @@ from dataclasses import replace
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.planning.unit_costs import UnitCosts
 
-ENOUGH = 0.05
-"""Seconds of work; less says nothing."""
+SECONDS_TO_BELIEVE = 0.05
+"""CPU seconds of work before its cost per operation is believed: less is noise of the clock."""
 
 
 def observed_costs(trees: Sequence[JoinTree], costs: UnitCosts) -> UnitCosts | None:
     """``costs`` as they have proved to be since the plan runs; None if that is not long enough."""
     spent = sum(sum(tree.stopwatch.seconds.values()) for tree in trees)
     counted = sum(_counted(tree, costs) for tree in trees)
-    if spent < ENOUGH or counted <= 0:
+    if spent < SECONDS_TO_BELIEVE or counted <= 0:
         return None
     factor = spent / counted
     return replace(costs, **{name: factor * value for name, value in costs.to_json().items()})

@@ -34,7 +34,7 @@ _SAMPLE = 1024
 _PAIRS = 64
 _RESIDUAL = 1 / 3
 """The share that a predicate lets through of which nothing is known."""
-_ENOUGH = 64
+_PROBES_TO_BELIEVE = 64
 """Probes that say more than an estimate."""
 
 
@@ -65,7 +65,7 @@ class Routing:
         self._measured: dict[tuple[StreamSet, StreamSet], float] = {}
         for pair, (probes, matches) in counts_of(tree).items():
             probes_before, matches_before = before.get(pair, (0, 0))
-            if probes - probes_before >= _ENOUGH:
+            if probes - probes_before >= _PROBES_TO_BELIEVE:
                 ratio = (matches - matches_before) / (probes - probes_before)
                 self._measured[pair] = ratio
 

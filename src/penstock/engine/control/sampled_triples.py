@@ -30,7 +30,7 @@ NEWS = 1.5
 """Times more or fewer combinations than independence gives that are worth telling."""
 DEVIATIONS = 3.0
 """Standard deviations by which a factor must differ from 1."""
-ENOUGH = 8.0
+COMBINATIONS_TO_BELIEVE = 8.0
 """Combinations of the samples that independence must give, if a factor is to be believed."""
 
 
@@ -61,7 +61,7 @@ def dependence(one: NDArray[np.int64], two: NDArray[np.int64]) -> float | None:
     """Σ b·c over what independence gives; None if there is too little to tell, or no news."""
     count = len(one)
     expected = float(one.sum()) * float(two.sum()) / count if count else 0.0
-    if expected < ENOUGH:
+    if expected < COMBINATIONS_TO_BELIEVE:
         return None
     factor = max(0.5, float(np.dot(one.astype(float), two.astype(float)))) / expected
     chance = float(one.std() * two.std()) * math.sqrt(count) / expected

@@ -23,7 +23,7 @@ from penstock.plan.stream_set import StreamSet
 
 CHANGED = 1.5
 """Times more or fewer matches than before that are news."""
-FEW = 50.0
+MATCHES_ADDED = 50.0
 """Matches that are added to both: what rests on fewer is no news."""
 CLUSTERED = 0.1
 """The weight of a match in a later step of a probe order: matches of one tuple come together."""
@@ -198,5 +198,5 @@ def _differ(one: _Seen, other: _Seen) -> bool:
         if matches > probes:
             weight = min(weight, probes / matches)
     pairs = weight * min(first, second)
-    mine, theirs = FEW + one[1] * pairs / first, FEW + other[1] * pairs / second
+    mine, theirs = MATCHES_ADDED + one[1] * pairs / first, MATCHES_ADDED + other[1] * pairs / second
     return mine > CHANGED * theirs or theirs > CHANGED * mine

@@ -33,7 +33,7 @@ UPWARD = (probe.LESS, probe.LESS_EQUAL)
 """Operators for which the greatest value on the right is the best partner."""
 RANGED = (*UPWARD, probe.GREATER, probe.GREATER_EQUAL)
 """Operators for which one value on the right is the best partner."""
-_FEWEST = 256
+_ROWS_BETWEEN_COUNTS = 256
 """Rows that come before the number is made anew, at least."""
 _BOUNDS = np.iinfo(np.int64)
 
@@ -101,7 +101,7 @@ class DemandRange:
             rows = np.arange(target.rows.tail, target.rows.head, dtype=np.int64)
         values = key_values(self._keys, target.resolve(rows), self._leaves)
         self.place[0] = best_of(self._operator, values)
-        self._room = max(_FEWEST, len(rows) // 2)
+        self._room = max(_ROWS_BETWEEN_COUNTS, len(rows) // 2)
 
 
 def best_of(operator: int, values: Int64s, known: int | None = None) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from penstock.engine.migration.parallel_track import Elders, never_ends, since_now
+from penstock.engine.migration.parallel_track import ParallelTracks, never_ends, since_now
 from penstock.engine.tree.join_tree import JoinTree
 from penstock.errors import OptionError
 from penstock.plan.plan import Join, Node
@@ -44,7 +44,7 @@ def parallel_track(old: JoinTree, root: Node) -> JoinTree:
     """A tree for ``root`` that leaves to ``old`` what has to do with rows of now."""
     new = old.successor(root, {}, since_now(old.leaves))
     new.complete_all()  # Joins of static relations alone, which both trees see whole.
-    new.elders = Elders(old)
+    new.older = ParallelTracks(old)
     return new
 
 

@@ -53,13 +53,13 @@ def never_ends(leaves: Iterable[LeafWindow]) -> str | None:
     return next((leaf.stream.alias for leaf in leaves if leaf.is_unbounded), None)
 
 
-class Elders:
+class ParallelTracks:
     """The older tracks beside a newer plan, the oldest first."""
 
     def __init__(self, old: JoinTree) -> None:
-        """``old`` was the newest so far; the elders that it had are taken over."""
-        self.tracks: list[JoinTree] = [*(old.elders.tracks if old.elders else ()), old]
-        old.elders = None
+        """``old`` was the newest so far; the older tracks that it had are taken over."""
+        self.tracks: list[JoinTree] = [*(old.older.tracks if old.older else ()), old]
+        old.older = None
         self.duplicates = 0
         """Results that an older track has made for nothing."""
         self._slice = (0, 0, 0, 0)

@@ -39,7 +39,7 @@ from penstock.engine.overload.key_arcs import LONGEST, Arc, KeyArcs
 from penstock.kernels.door import draw
 from penstock.query.join_graph import JoinGraph
 
-LEAST = 0.01
+LEAST_SHARE_TAKEN = 0.01
 """The least share of rows that is taken in: what is never seen cannot be estimated."""
 _ALL = 0.99
 """A share from which on all rows are taken in."""
@@ -105,12 +105,14 @@ class Door:
     def open(self, shares: Mapping[str, float]) -> None:
         """From the next push on, draw these shares of rows."""
         self.length = None
-        self.shares = {s: max(LEAST, share) for s, share in shares.items() if share < _ALL}
+        self.shares = {
+            s: max(LEAST_SHARE_TAKEN, share) for s, share in shares.items() if share < _ALL
+        }
 
     def open_by_key(self, length: float) -> None:
         """From the next push on, take in the rows whose keys lie in arcs of this ``length``; where
         streams have no keys in common, as many are drawn."""
-        length = max(LEAST, length)
+        length = max(LEAST_SHARE_TAKEN, length)
         self.open({each: length ** self.keys.choices((each,)) for each in self.streams})
         self.length = length if length < LONGEST else None
 

@@ -33,7 +33,7 @@ from penstock.engine.overload.row_weights import Weight
 from penstock.overload.missed_results import Missed, Stratum, missed_in_strata
 from penstock.plan.stream_set import StreamSet
 
-_ENOUGH = 8
+_DRAWS_OF_A_STRATUM = 8
 """Draws that a stratum needs before it counts; smaller ones are put together."""
 _NEARLY_FULL = 1e-3
 _ALONE = Weight()
@@ -119,7 +119,7 @@ class LossEstimate:
         for origin, join, stratum in strata:
             pooled = _together(pools[origin][1], stratum) if origin in pools else stratum
             pools[origin] = (join, pooled)
-            if pooled.probed >= _ENOUGH:
+            if pooled.probed >= _DRAWS_OF_A_STRATUM:
                 ripe[origin] = pools.pop(origin)[1]
         fills: dict[StreamSet, _Fill] = {}
         new: dict[StreamSet, float] = {}

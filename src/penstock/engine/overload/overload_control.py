@@ -216,7 +216,7 @@ class OverloadControl:
             is_calm &= not (self._losses.are_felt or self.door.shares)
         if not is_calm and self.option.policy != "exact":
             return
-        if self._costs.each and not self._is_given and self._tree.elders is None:
+        if self._costs.each and not self._is_given and self._tree.older is None:
             costs = {stream: self._costs.each[StreamSet.of(stream)] for stream in self._tree.leaves}
             self.credit = self.budget.credit(
                 costs, self._grant, self._ticks, self._now, lambda: self._counts.work, is_limited
@@ -308,7 +308,7 @@ class OverloadControl:
         if self._repeats and not self._from_base and must_put_off:
             self.undo()
             raise NeedsBase
-        alone = self._tree.elders is None  # Beside an older plan there is no saving.
+        alone = self._tree.older is None  # Beside an older plan there is no saving.
         shares = self._limit(taken_in, last, given is not None) if count and alone else None
         rationing.begin(shares, (self.option.seed, self._pushes))
 

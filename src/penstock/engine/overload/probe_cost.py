@@ -39,10 +39,10 @@ _SURPRISE = 3.0
 """A push counts as at most so many times as long as foreseen."""
 _FAST = 0.5
 """How much the last push counts for the level."""
-_LEAST = 1e-12
+_LEAST_PROBE_SECONDS = 1e-12
 """Seconds of a probe, at least."""
-_FEW = 3
-"""So many pushes are taken as they are."""
+_PUSHES_TO_LEARN = 3
+"""Pushes before costs are known: the first ones are taken as they are."""
 
 
 class Costs(NamedTuple):
@@ -90,7 +90,7 @@ class ProbeCost:
     @property
     def is_known(self) -> bool:
         """Whether more is known than a first guess."""
-        return self.pushes >= _FEW
+        return self.pushes >= _PUSHES_TO_LEARN
 
     def observe(self, rows: int, probes: float, seconds: float) -> ProbeCost:
         """What is known after a push of ``rows`` that did so much work in ``seconds``."""
@@ -121,7 +121,7 @@ class ProbeCost:
     def costs(self) -> Costs:
         """Seconds per push, per row and per probe."""
         push, row, probe = (self.level * each for each in self._slow)
-        return Costs(push, row, max(_LEAST, probe))
+        return Costs(push, row, max(_LEAST_PROBE_SECONDS, probe))
 
     @property
     def steady(self) -> ProbeCost:

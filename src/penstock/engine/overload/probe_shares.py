@@ -34,7 +34,7 @@ from penstock.overload.path_model import PathModel, thinned
 from penstock.overload.random_shedding import random_shedding
 from penstock.plan.stream_set import StreamSet
 
-LEAST = 0.01
+LEAST_SHARE_PROBING = 0.01
 """The share of rows that probe at every input under ``shed``."""
 _ALIKE, _ALIKE_IN_A_PUSH = 0.05, 0.25
 """Budgets that differ by less share an allocation, and so do costs of a row."""
@@ -244,7 +244,7 @@ class ProbeShares:
             if all(self._tree.leaves[stream].stream.is_static for stream in origin):
                 found[origin] = 1.0
             elif self._option.policy == "shed":
-                found[origin] = max(LEAST, found[origin])
+                found[origin] = max(LEAST_SHARE_PROBING, found[origin])
         return found
 
     def _model(

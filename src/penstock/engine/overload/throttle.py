@@ -26,13 +26,13 @@ from __future__ import annotations
 
 import math
 
-LEAST, MOST = 0.01, 1.25
+LEAST_SHARE, MOST_SHARE = 0.01, 1.25
 """Shares between which is tried; at the most, everything fits with room to spare."""
 _SLOWEST, _FASTEST = 0.05, 0.5
 """Gains: of pushes that are a small part of a window, and of those that are most of it."""
 _PER_WINDOW = 4.0
 """The gain over a window."""
-_SMALL = 0.2
+_SHARE_THAT_SAVES = 0.2
 """A share at which a push must take less than a whole one, if that can be had."""
 _TRIED = 6
 """Pushes with such a share from which on it counts what they took."""
@@ -70,7 +70,7 @@ class Throttle:
             self._rest = max(0, self._rest - 1)
             if foreseen >= 1 or self._rest:
                 return None
-            self.share = max(LEAST, foreseen)
+            self.share = max(LEAST_SHARE, foreseen)
         return self.share
 
     def learn(
@@ -97,14 +97,14 @@ class Throttle:
             return
         gain = max(_SLOWEST, min(_FASTEST, _PER_WINDOW * of_window))
         ratio = max(0.1, min(10.0, max(0.0, means) / (took * drift)))
-        self.share = max(LEAST, self.share * ratio**gain)
-        if self.share > MOST:
+        self.share = max(LEAST_SHARE, self.share * ratio**gain)
+        if self.share > MOST_SHARE:
             self.share = None
 
     def _is_in_vain(self, seconds: float, over: float, whole: float) -> bool:
         """Whether to do without for a while, after one more push of so many ``seconds`` per row,
         ``over`` times what there was, where a ``whole`` one takes as many."""
-        if self.share is None or self.share > _SMALL:
+        if self.share is None or self.share > _SHARE_THAT_SAVES:
             self._tried = 0
             return False
         new = _NEW if self._tried else 1.0

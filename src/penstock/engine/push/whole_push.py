@@ -419,7 +419,7 @@ class WholePush:
             self.why_not = "a large push"
             return []
         for tree in trees:
-            if tree.elders is not None:
+            if tree.older is not None:
                 self.why_not = "plans side by side"
                 return []
         since = [START] * len(trees)

@@ -24,11 +24,11 @@ from penstock.errors import TooManyResults
 WORK_PER_STATE = 4
 """A push may work with so many times the limit on windows and states, as long as the machine has
 it: what it makes is mostly gone when it returns."""
-LEAST = 256 << 20
+BYTES_OF_ANY_PUSH = 256 << 20
 """Bytes that any push may work with, if there are as many left."""
 IN_PARTS_AND_WHOLE = 2
 """Times that what was found is in memory, when its parts are put together."""
-MUCH = 64 << 20
+BYTES_WITHOUT_A_LOOK = 64 << 20
 """Bytes that are not given without a look at what is left: the look takes some 50 microseconds,
 taking so much takes a thousand times as long."""
 PART_OF_LEFT = 0.9
@@ -56,12 +56,12 @@ class WorkingMemory:
     def begin(self, limit: int | None) -> None:
         """A push begins, under a ``limit`` on windows and states in bytes."""
         if not self._machine:
-            self._machine = max(LEAST, memory_of_machine() // 2)
+            self._machine = max(BYTES_OF_ANY_PUSH, memory_of_machine() // 2)
         self.most = self._machine
         self._is_looked_at = False
         self._results = 0
         if limit is not None:
-            self.most = min(self.most, max(LEAST, WORK_PER_STATE * limit))
+            self.most = min(self.most, max(BYTES_OF_ANY_PUSH, WORK_PER_STATE * limit))
 
     def begin_again(self) -> None:
         """The push was taken back, and is made once more."""
@@ -78,7 +78,7 @@ class WorkingMemory:
     def ask_bytes(self, combinations: int, needed: int) -> None:
         """:class:`TooManyResults` unless there are ``needed`` bytes, for ``combinations``."""
         left = None
-        if needed > MUCH and not self._is_looked_at:
+        if needed > BYTES_WITHOUT_A_LOOK and not self._is_looked_at:
             self._is_looked_at = True
             left = available_memory()
             if left is not None:

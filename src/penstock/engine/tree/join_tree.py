@@ -109,7 +109,7 @@ class JoinTree(OperatorTree):
         super().__init__(root, wiring, leaves, algorithm, carried or {}, since or {})
         self._compiles = compiles
         self._compiled: CompiledPush | None = None
-        self.elders: OlderTracks | None = None
+        self.older: OlderTracks | None = None
         """Older plans that run beside this one."""
         self.guarding = TreeGuards(self, feedback)
         self.completion = TreeCompletion(self, time or ChangeTime())
@@ -141,7 +141,7 @@ class JoinTree(OperatorTree):
     def inherit(self, old: JoinTree) -> None:
         """Take over from ``old``, which is disposed of next. What is missing grows in the memory of
         states that it alone had, and so does what a push finds."""
-        if old.elders is None and not old.since:
+        if old.older is None and not old.since:
             self.hidden.take_over(old.hidden)
         self.completion.inherit(old.completion, old.states)
         compiled = self.in_one_call()
@@ -157,8 +157,8 @@ class JoinTree(OperatorTree):
     def known_states(self) -> dict[StreamSet, CompositeState]:
         """The states of which it is known what they lack: what was there before a change of plan,
         if anything, and nothing because rows sleep below."""
-        if self.elders is not None:
-            return self.elders.oldest.complete_states()
+        if self.older is not None:
+            return self.older.oldest.complete_states()
 
         def is_awake(edge: Edge) -> bool:
             return (
@@ -194,8 +194,8 @@ class JoinTree(OperatorTree):
 
     def dispose(self) -> None:
         """Another tree takes over; this one still has the leaves."""
-        if self.elders is not None:
-            self.elders.dispose()
+        if self.older is not None:
+            self.older.dispose()
         self.guarding.dispose()
         self.completion.dispose()
         super().dispose()
@@ -213,7 +213,7 @@ class JoinTree(OperatorTree):
     @property
     def kept(self) -> list[CompositeState]:
         """Everything that holds leaf rows: states, rows that wait, rows that were let in."""
-        return self.own_kept if self.elders is None else [*self.elders.kept, *self.own_kept]
+        return self.own_kept if self.older is None else [*self.older.kept, *self.own_kept]
 
     @property
     def missing(self) -> list[Missing]:
@@ -239,14 +239,14 @@ class JoinTree(OperatorTree):
             if len(new):
                 deltas[alias] = self.leaves[alias].append(new)
                 self.stopwatch.lap(self.leaves[alias].streams)
-        return self.process(deltas) if self.elders is None else self.elders.process(self, deltas)
+        return self.process(deltas) if self.older is None else self.older.process(self, deltas)
 
     def begin_slice(self, first: int, last: int, count: int, watermark: int) -> None:
         """``count`` new rows, born from ``first`` to ``last``, come next."""
-        if self.elders is None:
+        if self.older is None:
             self.look_at_slice(first, last, count, watermark)
         else:
-            self.elders.begin_slice(first, last, count, watermark)
+            self.older.begin_slice(first, last, count, watermark)
 
     def look_at_slice(self, first: int, last: int, count: int, watermark: int) -> None:
         """Get ready for such a slice: what died before can be hidden from its probes."""
@@ -377,7 +377,7 @@ class JoinTree(OperatorTree):
         """Where every window and state ends now, and what was counted."""
         heads = [leaf.rows.head for leaf in self.leaves.values()]
         heads += [state.rows.head for state in self.own_kept]
-        beside = [] if self.elders is None else self.elders.marks()
+        beside = [] if self.older is None else self.older.marks()
         return heads, self.counts.copy(), len(self.guarding.messages), beside
 
     def undo(self, marks: Marks) -> None:
@@ -394,14 +394,14 @@ class JoinTree(OperatorTree):
         for state in self.own_kept:
             state.rows.truncate(next(heads))
         self.completion.undo()
-        if self.elders is not None:
-            self.elders.undo(marks[3])
+        if self.older is not None:
+            self.older.undo(marks[3])
 
     def commit(self) -> None:
         """The push is done. Guards may be turned on and off now."""
         self.stopwatch.commit()
-        if self.elders is not None and self.elders.commit(self):
-            self.elders = None
+        if self.older is not None and self.older.commit(self):
+            self.older = None
             self._welcome_guards()
         if self.completion.may_be_over:
             self._finish_completion()
@@ -429,7 +429,7 @@ class JoinTree(OperatorTree):
     @property
     def is_whole(self) -> bool:
         """Whether all inputs are complete, no older plan runs beside, and no probe is owed."""
-        return not (self.missing or self.since or self.elders is not None or self._owes)
+        return not (self.missing or self.since or self.older is not None or self._owes)
 
     # -- what is missing ---------------------------------------------------------------------
 
@@ -480,7 +480,7 @@ class JoinTree(OperatorTree):
 
     def _welcome_guards(self) -> None:
         """Guards that are always on may come as soon as all inputs are complete."""
-        is_whole = not self.missing and not self.since and self.elders is None
+        is_whole = not self.missing and not self.since and self.older is None
         if is_whole and self.guarding.are_always_on:
             self.guarding.turn_all_on()
             self.take_stock()
@@ -495,8 +495,8 @@ class JoinTree(OperatorTree):
             for state in self.kept
             if alias in state.streams
         ]
-        if self.elders is not None:
-            steps.append(partial(self.elders.renumber, self, alias, mapping, first))
+        if self.older is not None:
+            steps.append(partial(self.older.renumber, self, alias, mapping, first))
         return steps
 
     def shorten(self, found: Composites) -> None:

@@ -30,8 +30,8 @@ SHARE = 0.5
 """Of the interval, for a cell that is called at once."""
 _COMMIT = 0.15
 """Of the interval, kept free at its end."""
-_LEAST = 0.25
-"""Of the usual time, for a cell that is called late."""
+_LEAST_PART = 0.25
+"""Part of the usual time that a cell has at least, when it is called late."""
 
 
 def with_budget(
@@ -67,4 +67,4 @@ def seconds_until_due(interval: float, usual: float, now: float) -> float:
     (5.0, 2.5)
     """
     left = interval - now % interval - _COMMIT * interval
-    return min(usual, max(left, _LEAST * usual))
+    return min(usual, max(left, _LEAST_PART * usual))

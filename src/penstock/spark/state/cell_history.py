@@ -91,8 +91,8 @@ _NONCE_DIGITS = 32
 """Hexadecimal digits of a nonce: no two different histories have the same 128 bits."""
 _REPLAY = 0.4
 """To catch up may take this part of the time of a batch."""
-_LEAST = 0.25
-"""Of the usual time, for a batch after one that had none left: debts are paid in the end."""
+_LEAST_PART = 0.25
+"""Part of the usual time for a batch after one that had none left: debts are paid in the end."""
 _CHECKSUM_BYTES = 32
 """Of a checkpoint of an engine, at its end."""
 
@@ -327,7 +327,7 @@ class CellHistory:
         option = Overload.of(self.settings.options["overload"])
         seconds = option.seconds
         if seconds is not None and last is not None and last.seconds is not None:
-            seconds = min(seconds, max(last.seconds, _LEAST * seconds))
+            seconds = min(seconds, max(last.seconds, _LEAST_PART * seconds))
         rows = delivery.counts()
         if not (last is not None and last.owing):
             plan = last.plan if last is not None and self.given == self.settings.plan else None
