@@ -245,7 +245,7 @@ def test_parallel_track_costs_what_the_older_plan_takes() -> None:
         tree.completion.time.clock = lambda: float(next(now))
     run.engine.migrate(PLANS[1], strategy="parallel-track")
     pushes = 0
-    while run.engine.trees[0].elders is not None:
+    while run.engine.trees[0].older is not None:
         run.push(10)
         pushes += 1
     assert bills(run, "complete") == [pushes]  # One tick each.

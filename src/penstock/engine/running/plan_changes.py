@@ -395,7 +395,7 @@ class PlanChanges:
         """A push took so many CPU seconds: it is a normal one if no change of plan goes on."""
         bill = self._bill
         trees = self._join.trees
-        goes_on = any(tree.missing or tree.elders is not None for tree in trees)
+        goes_on = any(tree.missing or tree.older is not None for tree in trees)
         if bill is not None:
             bill.pushes += 1
             if not goes_on:
