@@ -141,6 +141,27 @@ def test_restarts_going_back_and_a_ledger_that_is_made_shorter(
         driver.run()
 
 
+def test_who_goes_back_finds_the_ledger_shorter_than_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To tidy behind the older batch, entries would be looked at that are gone."""
+    monkeypatch.setattr(stream_reader, "TIDY_EVERY", 4)
+    monkeypatch.setattr(stream_reader, "RETAINED", 6)
+    chance = random.Random(6)
+    driver = Driver(tmp_path)
+    answers = []
+    for number in range(28):
+        for source in "AB":
+            put(tmp_path, source, f"{number}.parquet", rows(chance, 4 * number), number)
+        assert driver.plan()
+        answers.append(driver.run())
+    del driver.log[23:]
+    driver.start()
+    while driver.plan():
+        assert difference(driver.run(), answers[len(driver.log) - 2]) is None
+    assert len(driver.log) == 29
+
+
 def test_every_file_once_whenever_it_appears(tmp_path: Path) -> None:
     """Also one that is older than those taken before; not one that is being written."""
     chance = random.Random(1)

@@ -41,6 +41,8 @@ RETAINED = 128
 the session is not known here."""
 _ORDERED = "ordered"
 """The name in the ledger of the number of the last order that a batch was planned with."""
+_TIDIED = "tidied"
+"""The name in the ledger of the number of the last batch behind which it was made shorter."""
 _ROWS = 1 << 17
 """Rows of a record batch that is handed to Spark."""
 
@@ -178,11 +180,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Write down what was taken up to ``position``, and forget what nobody can need.
 
         Spark can go back to a batch that it retains, and start from there with what was taken then.
+        Who has gone back, or is told of an older batch, finds the ledger shorter already than this
+        batch would make it: entries that it would look at are gone.
         """
         progress = self._taken_up_to(position)
         for name in self._lane.moving:
             progress[name].forget(self._lane.sources[name].available())
         self._ledger.add_taken(position, {n: each.to_json() for n, each in progress.items()})
+        if position.number < int(self._ledger.value(_TIDIED) or 0):
+            return
+        self._ledger.put_value(_TIDIED, position.number)
         oldest = position
         for _ in range(RETAINED):
             if oldest.number > 0:
