@@ -17,7 +17,7 @@ import pytest
 
 from penstock import parse
 from penstock.errors import InputError, OptionError, PenstockWarning
-from penstock.sources.kafka_client import Ends, KafkaClient, native_options
+from penstock.sources.kafka_client import Assigned, Ends, KafkaClient, native_options
 from penstock.sources.kafka_source import (
     EARLIEST,
     LATEST,
@@ -176,6 +176,59 @@ def test_starting_offsets_by_partition_and_topics_by_pattern(broker: Broker) -> 
     assert table.column("id").to_pylist() == [3, 4, 50]
 
 
+def test_partitions_that_are_assigned(broker: Broker) -> None:
+    for partition in range(3):
+        broker.send("some", [row(10 * partition + n) for n in range(2)], partition)
+    source = broker.source("some", assigned={"some": [0, 2]})
+    progress = source.progress()
+    portion = source.next_portion(progress, UNLIMITED)
+    assert [each[:2] for each in portion] == [["some", 0], ["some", 2]]
+    assert source.read(portion, ["id"]).column("id").to_pylist() == [0, 1, 20, 21]
+    progress.add(portion)
+    broker.send("some", [row(99)], 1)
+    assert source.next_portion(progress, UNLIMITED) is None
+    with pytest.raises(InputError, match=r"topic 'some' has no partition 9 at .*it has: 0, 1"):
+        broker.source("some", assigned={"some": [0, 9]}).available()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({}, "give one of subscribe"),
+        ({"A.subscribe": "some", "A.assign": '{"some": [0]}'}, "give one of subscribe"),
+        ({"A.subscribePattern": "so.*", "A.assign": '{"some": [0]}'}, "give one of subscribe"),
+        ({"A.assign": '["some"]'}, "A.assign is partitions by topic"),
+        ({"A.assign": "{}"}, "A.assign is partitions by topic"),
+        ({"A.assign": '{"some": []}'}, "A.assign is partitions by topic"),
+        ({"A.assign": '{"some": [-1]}'}, "A.assign is partitions by topic"),
+        ({"A.assign": '{"some": ["first"]}'}, "A.assign is partitions by topic"),
+        ({"A.assign": '{"some": [0]}', "A.partitionedBy": "key"}, "topics that are read whole"),
+    ],
+)
+def test_mistakes_in_what_is_read(more: dict[str, str], message: str, broker: Broker) -> None:
+    pytest.importorskip("pyspark")
+    from penstock.spark.data_source.options import lane_of
+
+    options = {"query": QUERY, "B.path": "b", "B.schema": "id BIGINT, ts TIMESTAMP, x BIGINT"}
+    options |= {"A.format": "kafka", "A.kafka.bootstrap.servers": broker.address}
+    with pytest.raises(OptionError) as told:
+        lane_of(options | more)
+    assert message in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_assigned_partitions_as_an_option(broker: Broker) -> None:
+    pytest.importorskip("pyspark")
+    from penstock.spark.data_source.options import lane_of
+
+    broker.send("chosen", [row(1)], 1)
+    options = {"query": QUERY, "B.path": "b", "B.schema": "id BIGINT, ts TIMESTAMP, x STRING"}
+    options |= {"A.format": "kafka", "A.kafka.bootstrap.servers": broker.address}
+    options |= {"A.assign": '{"chosen": [1]}', "A.decode": "json"}
+    options |= {"A.schema": "id BIGINT, ts TIMESTAMP, x STRING"}
+    assert [*lane_of(options).sources["A"].available()] == [("chosen", 1)]
+
+
 def test_a_topic_that_does_not_exist(broker: Broker) -> None:
     broker.send("there", [row(1)])
     with pytest.raises(InputError, match=r"A: topic 'nowhere' does not exist at .*there"):
@@ -227,7 +280,9 @@ class Trimmed(KafkaClient):
 
     low: Ends = field(default_factory=dict)
 
-    def ends(self, name: str, topics: Any, is_pattern: bool) -> Ends:
+    def ends(
+        self, name: str, topics: Any, is_pattern: bool, assigned: Assigned | None = None
+    ) -> Ends:
         return self.low
 
     def ends_of(self, topic: str, partition: int) -> tuple[int, int]:

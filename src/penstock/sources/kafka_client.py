@@ -23,6 +23,9 @@ from penstock.errors import InputError, OptionError
 Ends: TypeAlias = dict[tuple[str, int], tuple[int, int]]
 """The first offset of each partition that is there, and the one behind the last."""
 
+Assigned: TypeAlias = Mapping[str, Sequence[int]]
+"""The partitions of topics that are read, where not all of them are."""
+
 _BULK = 100_000
 """Messages that are asked for at once."""
 _WAIT = 1.0
@@ -104,8 +107,10 @@ class KafkaClient:
     def servers(self) -> str:
         return self.options.get("bootstrap.servers", "")
 
-    def ends(self, name: str, topics: Sequence[str], is_pattern: bool) -> Ends:
-        """The offsets of all partitions of ``topics``."""
+    def ends(
+        self, name: str, topics: Sequence[str], is_pattern: bool, assigned: Assigned | None = None
+    ) -> Ends:
+        """The offsets of all partitions of ``topics``, or of those that are ``assigned``."""
         until = time.monotonic() + self.patience
         while True:
             listed = self._asked(lambda consumer: consumer.list_topics(timeout=_ANSWER))
@@ -121,10 +126,19 @@ class KafkaClient:
             what = f"topic {missing[0]!r} does not exist" if missing else "no topic matches"
             raise InputError(f"{name}: {what} at {self.servers}; it has: {have}")
         _there[self.servers] = _there.get(self.servers, frozenset()) | {*chosen}
+        wanted = {topic: known[topic].partitions for topic in chosen}
+        for topic, numbers in (assigned or {}).items():
+            absent = next((n for n in numbers if n not in wanted[topic]), None)
+            if absent is not None:
+                have = ", ".join(map(str, sorted(wanted[topic])))
+                raise InputError(
+                    f"{name}: topic {topic!r} has no partition {absent} at {self.servers}; it has: "
+                    f"{have}"
+                )
         return {
             (topic, partition): self.ends_of(topic, partition)
-            for topic in sorted(chosen)
-            for partition in sorted(known[topic].partitions)
+            for topic, numbers in sorted((assigned or wanted).items())
+            for partition in sorted(numbers)
         }
 
     def ends_of(self, topic: str, partition: int) -> tuple[int, int]:

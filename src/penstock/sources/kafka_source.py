@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from penstock.errors import InputError, PenstockWarning
 from penstock.sources.json_lines import with_texts
-from penstock.sources.kafka_client import Ends, KafkaClient, Records
+from penstock.sources.kafka_client import Assigned, Ends, KafkaClient, Records
 from penstock.sources.kafka_values import MESSAGE, decoded
 from penstock.sources.partitioned import Partitioned
 from penstock.sources.portion import UNLIMITED, Admission, Brief, Part, Portion
@@ -90,12 +90,14 @@ class KafkaSource:
     fail_on_loss: bool = True
     kept_nanoseconds: int | None = None
     partitioned: Partitioned | None = None
+    assigned: Assigned | None = None
+    """The partitions of ``topics`` that are read; None: all, also those that are added."""
 
     def progress(self, kept: Any = None) -> TakenOffsets:
         return TakenOffsets(kept)
 
     def available(self) -> Ends:
-        return self.client.ends(self.name, self.topics, self.is_pattern)
+        return self.client.ends(self.name, self.topics, self.is_pattern, self.assigned)
 
     def next_portion(
         self,

@@ -15,7 +15,7 @@ from penstock.query.types import plain
 from penstock.sources.file_format import FORMATS, MODE, MODES, format_of
 from penstock.sources.file_source import FileSource, infer_schema
 from penstock.sources.file_tree import FileTree
-from penstock.sources.kafka_client import Ends, KafkaClient
+from penstock.sources.kafka_client import Assigned, Ends, KafkaClient
 from penstock.sources.kafka_source import (
     EARLIEST,
     LATEST,
@@ -52,6 +52,7 @@ _OF_FILES = (
 OF_KAFKA = (
     "subscribe",
     "subscribePattern",
+    "assign",
     "startingOffsets",
     "maxOffsetsPerTrigger",
     "failOnDataLoss",
@@ -224,12 +225,14 @@ def _kafka_source(given: Given, is_stream: bool) -> KafkaSource:
         raise OptionError(
             f"{given.name}.kafka.bootstrap.servers is missing: the brokers, such as localhost:9092"
         )
-    names, pattern = given.own.get("subscribe"), given.own.get("subscribepattern")
-    if (names is None) == (pattern is None):
+    names, pattern, assigned = map(given.own.get, ("subscribe", "subscribepattern", "assign"))
+    if [names, pattern, assigned].count(None) != 2:
         raise OptionError(
-            f"{given.name}: give one of subscribe (topics, with commas) and subscribePattern"
+            f"{given.name}: give one of subscribe (topics, with commas), subscribePattern and "
+            "assign (JSON of topics with their partitions)"
         )
-    topics = topic_names(names) if names is not None else (str(pattern),)
+    chosen = None if assigned is None else _assigned(given, assigned)
+    topics = topic_names(names) if names is not None else tuple(chosen or (str(pattern),))
     decode = given.own.get("decode")
     text = given.own.get("schema")
     if decode is not None and decode not in DECODERS:
@@ -260,9 +263,32 @@ def _kafka_source(given: Given, is_stream: bool) -> KafkaSource:
         Admission(rows=given.number("maxOffsetsPerTrigger")),
         given.get("failOnDataLoss") is None or given.flag("failOnDataLoss"),
         client.retention(topics) if is_stream and pattern is None else 0,
+        assigned=chosen,
     )
     ends = source.available()  # A topic that does not exist is found now.
     return replace(source, partitioned=_partitions(given, source.schema, ends, source.is_pattern))
+
+
+def _assigned(given: Given, text: str) -> Assigned:
+    """The partitions that are read, by topic."""
+    try:
+        found = {
+            str(topic): sorted({int(number) for number in numbers})
+            for topic, numbers in json.loads(text).items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        found = {}
+    if not found or not all(numbers and numbers[0] >= 0 for numbers in found.values()):
+        raise OptionError(
+            f"{given.name}.assign is partitions by topic, such as "
+            f'{{"orders": [0, 1], "parcels": [4]}}, not {text!r}'
+        )
+    if given.own.get("partitionedby") is not None:
+        raise OptionError(
+            f"{given.name}.partitionedBy is for topics that are read whole: give subscribe instead "
+            "of assign"
+        )
+    return found
 
 
 def _starting(given: Given, is_stream: bool) -> int | Mapping[str, Mapping[str, int]]:
