@@ -1,11 +1,11 @@
 """The query of the kill tests as a program, so that there is a driver to kill.
 
-``python kill_run.py FOLDER MASTER`` runs it on the files of FOLDER that are not yet read, and ends.
-With ``sides`` and a lane behind it, it is a job whose rejected rows go to a folder of their own;
-with the address of a broker behind that, it reads the topics A, B and C instead of files. With
+``python kill_run.py FOLDER MASTER LANE`` runs it on the files of FOLDER that are not yet read, and
+ends. With ``speculation`` behind it, Spark starts copies of slow tasks, and some are slow: the
+first attempt of a task in every third batch falls asleep when all its work is done.
+With ``sides`` before the lane, it is a job whose rejected rows go to a folder of their own; with
+the address of a broker behind that, it reads the topics A, B and C instead of files. With
 ``partitions`` behind that, these are partitioned by the key of a join that has one alone.
-With ``speculation`` behind it, Spark starts copies of slow tasks, and some are slow: the first
-attempt of a task in every third batch falls asleep when all its work is done.
 """
 
 from __future__ import annotations
@@ -13,18 +13,25 @@ from __future__ import annotations
 import importlib
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 from acting_cells import acting
 from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
 
 import penstock
 import penstock.spark
-from penstock.spark.operator.cell_processor import CellProcessor
+from penstock.spark.data_source.source import PenstockSource
+from penstock.spark.data_source.stream_reader import StreamReader
+from penstock.spark.private_spark import batch_number
 
 STREAMS = ("A", "B", "C")
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])
+COLUMNS = ", ".join(f"{name} BIGINT" for name in SCHEMA.names)
 LATENESS = 500
 """More than there is: after a restart Spark may put more files into a batch, and then other rows
 would be late."""
@@ -60,43 +67,74 @@ SPECULATION = {
 _ASLEEP = 60.0
 
 
-def sleepy(folder: Path) -> type[CellProcessor]:
-    """A processor that leaves a file for each attempt that falls asleep, and for each copy."""
-
-    def act(cell: CellProcessor) -> None:
-        context = TaskContext.get()
-        assert context is not None
-        name = f"{cell._batch} {context.partitionId()}"
-        if context.attemptNumber():
-            (folder / f"copy {name}").touch()
-        elif cell._batch % 3 == 2 and context.partitionId() == 0:
-            (folder / f"asleep {name}").touch()
-            time.sleep(_ASLEEP)
-
-    return acting(act)
+def fall_asleep(folder: Path, batch: int) -> None:
+    """Sleep in some first attempts; a file is left for each that does, and for each copy."""
+    context = TaskContext.get()
+    assert context is not None
+    name = f"{batch} {context.partitionId()}"
+    if context.attemptNumber():
+        (folder / f"copy {name}").touch()
+    elif batch % 3 == 2 and context.partitionId() == 0:
+        (folder / f"asleep {name}").touch()
+        time.sleep(_ASLEEP)
 
 
-def run(folder: Path, master: str, speculation: bool = False) -> None:
+def sleepy_source(folder: Path) -> type[PenstockSource]:
+    """The data source with cells that fall asleep when they have taken their batch."""
+
+    class SleepyReader(StreamReader):
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+            answer = list(super().read(partition))
+            fall_asleep(folder, batch_number() or 0)
+            yield from answer
+
+    class SleepySource(PenstockSource):
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+            return SleepyReader(self._lane, self._answer[0])
+
+    return SleepySource
+
+
+def run(folder: Path, master: str, lane: str, speculation: bool = False) -> None:
     options = SPECULATION if speculation else {}
-    if speculation:
-        module = importlib.import_module("penstock.spark.join")  # The package has the function.
-        module.CellProcessor = sleepy(folder)  # type: ignore[attr-defined]
     spark = penstock.spark.session(master, **{"spark.driver.memory": "1g", **options})
-    columns = ", ".join(f"{name} BIGINT" for name in SCHEMA.names)
-    frames = {
-        name: spark.readStream.schema(columns)
-        .option("maxFilesPerTrigger", 1)
-        .parquet(str(folder / name))
-        for name in STREAMS
-    }
-    results = penstock.spark.join(graph(), frames, CELLS, lateness=LATENESS)
+    answer = read_by_cells if lane == "source" else read_by_spark
     query = (
-        results.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
+        answer(spark, folder, speculation)
+        .writeStream.option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
         .start(str(folder / "results"), format="parquet")
     )
     query.awaitTermination()
     spark.stop()
+
+
+def read_by_spark(spark: SparkSession, folder: Path, speculation: bool) -> DataFrame:
+    if speculation:
+        module = importlib.import_module("penstock.spark.join")  # The package has the function.
+        sleepy = acting(lambda cell: fall_asleep(folder, cell._batch))
+        module.CellProcessor = sleepy  # type: ignore[attr-defined]
+    frames = {
+        name: spark.readStream.schema(COLUMNS)
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(folder / name))
+        for name in STREAMS
+    }
+    return penstock.spark.join(graph(), frames, CELLS, lateness=LATENESS)
+
+
+def read_by_cells(spark: SparkSession, folder: Path, speculation: bool) -> DataFrame:
+    spark.dataSource.register(sleepy_source(folder) if speculation else PenstockSource)
+    options = {
+        "query": QUERY,
+        "cells": str(CELLS),
+        "watermark": f"{LATENESS} MILLISECONDS",
+        "maxFilesPerTrigger": "1",
+        "checkpointLocation": str(folder / "checkpoint"),
+    }
+    for name in STREAMS:
+        options |= {f"{name}.path": str(folder / name), f"{name}.schema": COLUMNS}
+    return spark.readStream.format("penstock").options(**options).load()
 
 
 JOB = """
@@ -146,11 +184,10 @@ def run_with_sides(
     from penstock.spark.jobs.job_run import JobRun
     from penstock.spark.jobs.prepared_job import prepare
 
-    columns = ", ".join(f"{name} BIGINT" for name in SCHEMA.names)
     is_partitioned = how == "partitions"
     kind = SOURCE if address is None else TOPIC + (PARTITIONED if is_partitioned else "")
     lateness = APART if is_partitioned else LATENESS
-    about = {"columns": columns, "lateness": lateness, "address": address}
+    about = {"columns": COLUMNS, "lateness": lateness, "address": address}
     sources = [kind.format(name=name, **about) for name in STREAMS]
     query = query_of(is_partitioned)
     file = folder / "job.toml"
@@ -169,4 +206,4 @@ if __name__ == "__main__":
     if "sides" in sys.argv[3:]:
         run_with_sides(Path(sys.argv[1]), sys.argv[2], *sys.argv[4:])
     else:
-        run(Path(sys.argv[1]), sys.argv[2], "speculation" in sys.argv[3:])
+        run(Path(sys.argv[1]), sys.argv[2], sys.argv[3], "speculation" in sys.argv[4:])

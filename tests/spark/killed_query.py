@@ -32,7 +32,7 @@ from penstock.testing import Oracle, difference
 
 PROGRAM = Path(kill_run.__file__)
 WAYS = {
-    "dataframes": (),
+    "dataframes": ("dataframes",),
     "source": ("sides", "source"),
     "kafka": ("sides", "source"),
     "partitions": ("sides", "source"),

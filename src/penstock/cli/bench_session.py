@@ -70,9 +70,9 @@ def run(options: argparse.Namespace) -> int:
             raise OptionError(f"rounds, rows and batches are 1 or more, not {number}")
     target = None if options.json is None else Path(options.json)
     check_system(target)
-    from penstock.spark.start.tuning import TRICKS
+    from penstock.spark.start.tuning import tricks_of
 
-    about = {each.name: each.about for each in TRICKS}
+    about = {each.name: each.about for each in tricks_of(options.lane)}
     names = [n.strip() for n in options.only.split(",")] if options.only else list(about)
     for name in names:
         if name not in about:

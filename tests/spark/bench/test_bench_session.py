@@ -66,6 +66,15 @@ def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixt
     assert message in capsys.readouterr().err
 
 
+def test_a_lane_has_its_own_tricks(
+    orders: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "session", "--lane", "source", "--only", "changelog"]) == 2
+    assert "nothing is called 'changelog'; choose from: one-daemon, " in capsys.readouterr().err
+    assert main(["bench", "session", "--lane", "source", "--only", "daemon", "--rounds", "1"]) == 0
+    assert {order["kind"] for order in orders} == {"source"}
+
+
 def test_tricks_can_be_left_out_alone() -> None:
     assert len({each.name for each in TRICKS}) == len(TRICKS)
     names = [name for each in TRICKS for name in (*each.settings, *each.environment())]

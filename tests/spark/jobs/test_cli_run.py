@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from urllib.request import urlopen
 
 import pyarrow as pa
 import pytest
@@ -21,7 +22,7 @@ import penstock
 from penstock.cli import main as cli
 from penstock.cli.explain import explained
 from penstock.cli.live_page import opened_page
-from penstock.cli.run.run_job import FAILED, run_job
+from penstock.cli.run.run_job import FAILED, USER_ERROR, run_job
 from penstock.errors import CheckpointError
 from penstock.spark.jobs.prepared_job import prepare
 from penstock.telemetry import Batch, Restart, Stop
@@ -30,6 +31,7 @@ from penstock.ui.model import Seen
 pytestmark = pytest.mark.xdist_group("spark")
 
 KINDS = dict.fromkeys("ABC", "parquet")
+WITH_PAGE = argparse.Namespace(ui=True, ui_host="127.0.0.1", ui_port=0, ui_stay=0.1)
 
 
 def delivered(case: JobCase, seed: int = 1) -> JobCase:
@@ -38,14 +40,19 @@ def delivered(case: JobCase, seed: int = 1) -> JobCase:
     return case
 
 
-@pytest.mark.parametrize("live", [False, True])
-def test_a_run_shows_what_it_did(shared: SparkSession, tmp_path: Path, live: bool) -> None:
-    lane = "source" if live else "dataframes"
+@pytest.mark.parametrize(("lane", "live"), [("dataframes", False), ("source", True)])
+def test_a_run_shows_what_it_did(
+    lane: str, live: bool, shared: SparkSession, tmp_path: Path
+) -> None:
     top = f'lane = "{lane}"\ntrigger = "available-now"\ncells = 2'
     case = delivered(JobCase(tmp_path, shared).write(KINDS, top))
     written = io.StringIO()
     console = Console(file=written, force_terminal=live, width=100, height=60)
-    assert run_job(case.job(), console=console) == 0
+    with opened_page(WITH_PAGE, console) as page:
+        assert page is not None
+        assert run_job(case.job(), console=console, page=page) == 0
+        with urlopen(f"http://127.0.0.1:{page.server.port}/metrics") as answer:
+            numbers = dict(line.rpartition(" ")[::2] for line in answer.read().decode().split("\n"))
     shown = written.getvalue()
     for text in ("job", "120", "behind the watermark", "events"):
         assert text in shown
@@ -58,29 +65,44 @@ def test_a_run_shows_what_it_did(shared: SparkSession, tmp_path: Path, live: boo
         assert "batch     0:       120 rows in " in shown
         assert "; state " in shown
         assert f"events      {case.job().event_log}" in shown
+    (batch,) = [event for event in case.log() if isinstance(event, Batch)]
+    for name, value in {
+        'penstock_status{status="stopped"}': 1,
+        "penstock_batches_total": 1,
+        "penstock_results_total": case.expected().total(),
+        "penstock_state_bytes": batch.state_bytes,
+        **{f'penstock_rows_total{{source="{source}"}}': 40 for source in KINDS},
+    }.items():
+        assert float(numbers[name]) == value, name
 
 
+@pytest.mark.parametrize(("lane", "code"), [("source", USER_ERROR), ("dataframes", FAILED)])
 def test_a_failure_and_a_mistake_have_codes_of_their_own(
-    shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lane: str, code: int, shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    top = 'lane = "dataframes"\ntrigger = "available-now"'
+    """A file that is none is told with what to do about it where Penstock reads it: put right, the
+    job goes on. Where Spark does, it has failed, and its log may say more."""
+    top = f'lane = "{lane}"\ntrigger = "available-now"'
     case = JobCase(tmp_path, shared).write(KINDS, top)
     (tmp_path / "A" / "9.parquet").write_bytes(b"this is no parquet file")
+    os.utime(tmp_path / "A" / "9.parquet", (1_700_000_000,) * 2)  # Nobody is writing it.
     console = Console(file=io.StringIO())
-    options = argparse.Namespace(ui=True, ui_host="127.0.0.1", ui_port=0, ui_stay=0.1)
-    with opened_page(options, console) as page:
+    with opened_page(WITH_PAGE, console) as page:
         assert page is not None
-        assert run_job(case.job(), console=console, page=page) == FAILED
+        assert run_job(case.job(), console=console, page=page) == code
         message, _ = page.server.hub.told(Seen())  # The page is still there, with the reason.
         assert message["status"] == "failed"
         assert message["failure"]["reason"]
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.startswith("penstock: ")
-    assert "Spark's log: " in said
+    assert ("Spark's log: " in said) == (code == FAILED)
+    assert "9.parquet" in said
 
-    (tmp_path / "other").mkdir()
-    case = delivered(JobCase(tmp_path / "other", shared).write(KINDS, top))
+
+def test_a_checkpoint_of_another_query_is_a_mistake(shared: SparkSession, tmp_path: Path) -> None:
+    top = 'lane = "dataframes"\ntrigger = "available-now"'
+    case = delivered(JobCase(tmp_path, shared).write(KINDS, top))
     case.run()
     delivered(case, seed=4)
     state = case.folder / "state" / "checkpoint" / "penstock.json"
@@ -91,21 +113,31 @@ def test_a_failure_and_a_mistake_have_codes_of_their_own(
         run_job(case.job(), console=Console(file=io.StringIO()))
 
 
+CHANGED = {
+    "another predicate": QUERY.replace("B.x = C.x", "B.x = C.x AND A.id < C.id"),
+    "longer windows": QUERY.replace("20 SECONDS", "30 SECONDS"),
+}
+
+
+@pytest.mark.parametrize(
+    ("lane", "change"),
+    [*(("source", change) for change in CHANGED), ("dataframes", "another predicate")],
+)
 def test_a_changed_query_goes_on_and_says_what_it_kept(
-    shared: SparkSession, tmp_path: Path
+    lane: str, change: str, shared: SparkSession, tmp_path: Path
 ) -> None:
-    top = 'cells = 2\ntrigger = "available-now"\nlane = "dataframes"'
+    """Where the source is the state, nothing is kept, and windows may be longer, too."""
+    top = f'cells = 2\ntrigger = "available-now"\nlane = "{lane}"'
     case = delivered(JobCase(tmp_path, shared).write(KINDS, top))
     case.run()
     delivered(case, seed=4)
-    changed = QUERY.replace("B.x = C.x", "B.x = C.x AND A.id < C.id")
-    case.write(KINDS, top, query=changed)
+    case.write(KINDS, top, query=CHANGED[change])
     written = io.StringIO()
     assert run_job(case.job(), console=Console(file=written, width=2_000)) == 0
-    assert "are kept and laid out anew: 2 cells: SELECT A.id AS a" in written.getvalue()
-    assert " rows of A, " in written.getvalue()
+    for text in ("are kept and laid out anew: 2 cells: SELECT A.id AS a", " rows of A, "):
+        assert (text in written.getvalue()) == (lane == "dataframes")
     schemas = dict.fromkeys("ABC", SCHEMA)
-    graphs = [penstock.parse(text, schemas) for text in (QUERY, changed)]
+    graphs = [penstock.parse(text, schemas) for text in (QUERY, CHANGED[change])]
     engines = [penstock.Engine(graph, lateness="5 MINUTES") for graph in graphs]
     answers: list[pa.Table] = []
     for push in range(2):

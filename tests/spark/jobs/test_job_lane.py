@@ -157,6 +157,9 @@ def test_a_checkpoint_goes_on_in_its_lane(tmp_path: Path) -> None:
     assert choose_lane(case_in(tmp_path).job()).name == "dataframes"
     with pytest.raises(CheckpointError, match='found "source", expected "dataframes"'):
         choose_lane(case_in(tmp_path, PARQUET, 'lane = "source"').job())
+    (offsets / "0").write_text('v1\n{"batchWatermarkMs":0}\n{"batch": 0, "entry": ""}')
+    assert choose_lane(case_in(tmp_path).job()).name == "source", "of a run that found no rows"
+    (offsets / "0").write_text("")
     (offsets.parent / "penstock").mkdir()
     assert choose_lane(case_in(tmp_path).job()).name == "source"
     with pytest.raises(OptionError, match="was begun in the lane source, and B has the format orc"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -13,11 +14,13 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.errors import CheckpointError, InputError, PenstockError, QueryError
+from penstock.job.job import LANES
 from penstock.spark.data_source.job_options import job_options
 from penstock.spark.jobs import job_session
 from penstock.spark.jobs.job_run import JobRun
 from penstock.spark.jobs.prepared_job import engine_options, prepare
 from penstock.spark.jobs.spark_mistake import one_line, own_error
+from penstock.spark.start.tuning import TRICKS, Trick
 from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.checkpoint_owner import CheckpointOwner
 
@@ -209,11 +212,30 @@ def test_a_wrong_setting_of_spark(
     told = IllegalArgumentException("The value 'x' in the config \"y\" is invalid.")
     wrong = MagicMock()
     wrong.conf.get.side_effect = told
-    monkeypatch.setattr(job_session, "session", lambda *_, **__: wrong)
+    monkeypatch.setattr(job_session, "session_with", lambda *_, **__: wrong)
     with pytest.raises(InputError) as refused:
         job_session.job_session(case.job())
     assert str(refused.value) == f"{case.file}: spark: {told}"
     wrong.stop.assert_called_once_with()
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_session_has_what_its_lane_has_a_use_for(
+    lane: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where Penstock reads the sources, there is no state store, and Java sends Python no rows."""
+    case = JobCase(tmp_path, spark).write(KINDS, f'lane = "{lane}"\ntrigger = "available-now"')
+    given: list[str] = []
+
+    def started(tricks: Sequence[Trick], *_: object, **__: object) -> SparkSession:
+        given.extend(each.name for each in tricks)
+        return spark
+
+    monkeypatch.setattr(job_session, "session_with", started)
+    job_session.job_session(case.job())
+    unused = {"changelog", "row-count", "arrow-rows", "arrow-bytes"}
+    everything = {each.name for each in TRICKS}
+    assert set(given) == (everything - unused if lane == "source" else everything)
 
 
 def test_limits_and_policies_are_handed_to_the_engine(spark: SparkSession, tmp_path: Path) -> None:

@@ -54,12 +54,12 @@ def test_rejected_rows_are_written_once_whoever_is_killed(lane: str, tmp_path: P
 
 def test_a_killed_driver_and_a_killed_worker(tmp_path: Path) -> None:
     pushes = write_streams(tmp_path, 9, 1)
-    first = Running(tmp_path)
+    first = Running(tmp_path, "local[2,8]", "dataframes")
     assert first.wait_for(lambda: first.committed >= 3), "the driver ended by itself"
     first.kill_all()
     before = first.committed
     assert before < 9
-    second = Running(tmp_path)
+    second = Running(tmp_path, "local[2,8]", "dataframes")
     assert second.wait_for(lambda: second.committed > before and bool(second.workers()))
     kill(random.Random(1).choice(second.workers()))
     assert second.finish() == 0, (tmp_path / "driver.log").read_text()[-3_000:]
@@ -77,9 +77,10 @@ def test_ten_kills_at_random_moments(seed: int, way: str, tmp_path: Path) -> Non
 
 
 @long
-def test_a_killed_executor(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lane", LANES)
+def test_a_killed_executor(lane: str, tmp_path: Path) -> None:
     pushes = write_streams(tmp_path, 20, 3)
-    running = Running(tmp_path, "local-cluster[2,1,1024]")
+    running = Running(tmp_path, "local-cluster[2,1,1024]", lane)
     assert running.wait_for(lambda: running.committed >= 3), (tmp_path / "driver.log").read_text()
     executors = running.pids("CoarseGrainedExecutorBackend")
     assert len(executors) == 2
@@ -89,11 +90,12 @@ def test_a_killed_executor(tmp_path: Path) -> None:
 
 
 @long
-def test_copies_of_slow_tasks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lane", LANES)
+def test_copies_of_slow_tasks(lane: str, tmp_path: Path) -> None:
     """Speculation: the first attempt is done but for its end when a copy overtakes it."""
     pushes = write_streams(tmp_path, 9, 4)
     with two_hosts(tmp_path) as address:
-        running = Running(tmp_path, address, "speculation")
+        running = Running(tmp_path, address, lane, "speculation")
         assert running.finish() == 0, (tmp_path / "driver.log").read_text()[-3_000:]
     asleep = {file.name.removeprefix("asleep ") for file in tmp_path.glob("asleep *")}
     copies = {file.name.removeprefix("copy ") for file in tmp_path.glob("copy *")}

@@ -47,13 +47,14 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 import penstock
 from penstock.spark.bench.bench_topics import count_messages, topic_name
 from penstock.spark.data_source.source import register
+from penstock.spark.jobs.job_lane import FRAMES, SOURCE
 from penstock.spark.jobs.job_session import PACKAGES, kafka_packages
 from penstock.spark.join import join
 from penstock.spark.private_spark import java_of
 from penstock.spark.rows.arrow_types import arrow_schema
 from penstock.spark.session import EMPTY_BATCHES, PARTITIONS, PROVIDER, ROCKSDB, session_with
 from penstock.spark.start.process_tree import cpu_seconds
-from penstock.spark.start.tuning import TRICKS
+from penstock.spark.start.tuning import tricks_of
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
@@ -81,7 +82,8 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     if broker is not None and (packages := kafka_packages()):
         options[PACKAGES] = ",".join(packages)
     start = time.monotonic()
-    tricks = [each for each in TRICKS if each.name not in order.get("without", ())]
+    lane = SOURCE if order["kind"] == "source" else FRAMES
+    tricks = [each for each in tricks_of(lane) if each.name not in order.get("without", ())]
     spark = session_with(tricks, order["master"], **options)
     work = Path(order["work"])
     if order["rehearsal"] is not None:

@@ -21,6 +21,7 @@ A checkpoint that was begun in one lane goes on in it.
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -35,6 +36,7 @@ from penstock.sources.file_format import FORMATS, MODE, MODES
 from penstock.sources.file_tree import FileTree
 from penstock.sources.folder_columns import folder_values
 from penstock.sources.kafka_client import native_options
+from penstock.sources.ledger import Position
 from penstock.spark.data_source.job_options import job_options
 from penstock.spark.data_source.source_options import OF_BUCKETS, OF_KAFKA, OF_RATES
 from penstock.spark.data_source.text_time_source import arrow_format
@@ -265,6 +267,19 @@ def _unlike_in_json(schema: str | None, setting: Setting) -> str | None:
 def _begun_in(checkpoint: str) -> Literal["source", "dataframes"] | None:
     """The lane that a checkpoint folder of this machine was begun in, if it was."""
     folder = local_path(checkpoint)
-    if folder is None or not any(folder.glob("offsets/[0-9]*")):
+    logged = [] if folder is None else [*folder.glob("offsets/[0-9]*")]
+    if folder is None or not logged:
         return None
-    return SOURCE if (folder / "penstock").is_dir() else FRAMES
+    # A run that found no rows has no ledger, and an offset.
+    lines = logged[0].read_text().splitlines()
+    is_ours = (folder / "penstock").is_dir() or any(map(_is_position, lines))
+    return SOURCE if is_ours else FRAMES
+
+
+def _is_position(line: str) -> bool:
+    """Whether a line of Spark's log is an offset of the data source."""
+    try:
+        Position.of_json(json.loads(line))
+    except (CheckpointError, ValueError):
+        return False
+    return True

@@ -3,7 +3,8 @@
 Spark's connector for Kafka does not come with PySpark. A job that reads or writes Kafka gets it by
 its Maven name, unless the job (``spark.jars.packages``, ``spark.jars``) or the environment
 (``PYSPARK_SUBMIT_ARGS``) names one, or it lies in Spark's folder of jars. The version is the newest
-that is published and was tested with this Spark, which may be older than Spark itself.
+that is published and was tested with this Spark, which may be older than Spark itself. What is set
+for speed is what the job's lane has a use for (:mod:`penstock.spark.start.tuning`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from penstock.job.job import Job
 from penstock.spark.jobs.job_lane import SOURCE, choose_lane
 from penstock.spark.jobs.spark_mistake import blamed_on
 from penstock.spark.private_spark import jars_folder
-from penstock.spark.session import PROVIDER, session
+from penstock.spark.session import PROVIDER, session_with
+from penstock.spark.start.tuning import tricks_of
 
 PACKAGES = "spark.jars.packages"
 CONNECTOR = "spark-sql-kafka-0-10"
@@ -35,7 +37,8 @@ def job_session(job: Job, log_level: str = "ERROR") -> SparkSession:
         settings[PACKAGES] = joined
     master = settings.pop("spark.master", None)
     settings.setdefault("spark.app.name", job.name)
-    spark = session(master, settings.pop("spark.app.name"), log_level, **settings)
+    tricks = tricks_of(choose_lane(job).name)
+    spark = session_with(tricks, master, settings.pop("spark.app.name"), log_level, **settings)
     try:
         with blamed_on(f"{job.file or job.name}: spark"):
             spark.conf.get(PROVIDER)  # Settings of SQL are looked at when the first is needed.

@@ -13,11 +13,12 @@ each with 400,000 tuples per stream, in turn with runs that had everything (6.8 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
+from penstock.job.job import LANES
 from penstock.spark.start.class_archive import archive_options, local_files
 from penstock.spark.start.hadoop_defaults import forget_needless_defaults
 from penstock.spark.start.java import Java
@@ -36,6 +37,9 @@ class Trick:
     """What was measured."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Of Spark."""
+    lanes: Sequence[str] = LANES
+    """The lanes of jobs in which it does anything: where Penstock reads the sources, there is no
+    state store, and no row goes from Java to Python. A session that is not of one job has all."""
     anywhere: bool = False
     """Whether its settings concern the session's own queries alone."""
     environment: Callable[[], Mapping[str, str]] = dict
@@ -50,6 +54,12 @@ class Trick:
     """What is done once the session is there."""
 
 
+def tricks_of(lane: str) -> Sequence[Trick]:
+    """What is worth setting for a job of ``lane``."""
+    return [each for each in TRICKS if lane in each.lanes]
+
+
+_FRAMES = ("dataframes",)
 _ROCKSDB = "spark.sql.streaming.stateStore.rocksdb."
 _ARROW = "spark.sql.execution.arrow."
 TRICKS = (
@@ -58,6 +68,7 @@ TRICKS = (
         "the state store writes changes, not files of RocksDB",
         "1.02 (1.02–1.03) of CPU seconds, 1.15 with 1.2 million rows in windows",
         {f"{_ROCKSDB}changelogCheckpointing.enabled": "true"},
+        lanes=_FRAMES,
         anywhere=True,
     ),
     Trick(
@@ -65,6 +76,7 @@ TRICKS = (
         "the state store does not count its rows",
         "1.05 (1.01–1.10) of CPU seconds, 1.06 (1.06–1.07) with the start",
         {f"{_ROCKSDB}trackTotalNumberOfRows": "false"},
+        lanes=_FRAMES,
         anywhere=True,
     ),
     Trick(
@@ -72,6 +84,7 @@ TRICKS = (
         "more rows in a batch of Arrow",
         "1.05 of CPU seconds, with 40,000 rows of a stream in a micro-batch",
         {f"{_ARROW}maxRecordsPerBatch": "100000"},
+        lanes=_FRAMES,
         anywhere=True,
     ),
     Trick(
@@ -79,6 +92,7 @@ TRICKS = (
         "no limit in bytes, which Spark would look at after every row",
         "1.30 of CPU seconds, 1.22 with the start, with 40,000 rows in a micro-batch",
         {f"{_ARROW}maxBytesPerBatch": str(2**31 - 1)},
+        lanes=_FRAMES,
     ),
     Trick(
         "one-daemon",
