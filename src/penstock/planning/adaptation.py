@@ -175,6 +175,13 @@ class Memory:
         ratios = {plan: (cpu, size) for plan, (cpu, size) in known.get("ratios", {}).items()}
         return cls(**known | {"ratios": ratios})
 
+    def repriced(self, factor: float) -> Memory:
+        """The model says ``factor`` times as much of CPU as it did; what was measured is the
+        same."""
+        ratios = {plan: (cpu / factor, size) for plan, (cpu, size) in self.ratios.items()}
+        modelled = None if self.modelled is None else self.modelled * factor
+        return replace(self, ratios=ratios, modelled=modelled)
+
     def afresh(self, at: float) -> Memory:
         """After a change by somebody else: nothing is held for or against any plan."""
         return Memory(at=at, trust=self.trust, ratios=self.ratios)

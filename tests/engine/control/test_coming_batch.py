@@ -65,8 +65,7 @@ def test_pushes_that_say_nothing_do_not_forfeit_the_look(before: object) -> None
         for push in [*before(batch(0, 300)), batch(1, 500)]:
             answers[adapt] += engine.push(push)["ts"].to_pylist()
         if adapt == "auto":
-            (change,) = engine.history
-            assert change.reason == "the first batch says so"
+            assert engine.history[0].reason == "the first batch says so"
             made = matches_of(engine)
     assert sorted(answers["auto"]) == sorted(answers["off"])
     assert made < matches_of(engine) / 5
@@ -132,7 +131,7 @@ def test_a_push_much_larger_than_the_latest_is_looked_at(monkeypatch: pytest.Mon
         answers[adapt] = sorted(engine.push(batch(3, 1500)).column("ts").to_pylist())
         made[adapt] = matches_of(engine) - before
         if adapt == "auto":
-            assert engine.history[-1].reason == "the push that comes says so"
+            assert "the push that comes says so" in [each.reason for each in engine.history]
     assert answers["auto"] == answers["off"]
     assert made["auto"] < made["off"] / 3
 

@@ -117,7 +117,7 @@ def test_a_filling_window_changes_the_plan_before_the_limit_breaks(
     for name, value in (("SHARE", 1e-9), ("SAVED", 0.0), ("FIRST_ROWS", 1 << 30)):
         monkeypatch.setattr(controller, name, value)
     if not looks_ahead:
-        monkeypatch.setattr(controller.LimitWatch, "approached", lambda _: set())
+        monkeypatch.setattr(LimitWatch, "approached", lambda _: set())
     query = penstock.parse(
         """SELECT A.ts AS a FROM A [RANGE 20 SECONDS], B [RANGE 20 SECONDS], C [RANGE 20 SECONDS]
            WHERE A.x = B.x AND B.x = C.x""",

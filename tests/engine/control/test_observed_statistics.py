@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 import penstock
 from penstock.engine.control import controller
-from penstock.engine.join.stopwatch import Stopwatch
 from penstock.plan.stream_set import StreamSet
 from penstock.planning import adaptation
 from penstock.planning.problem import Problem
@@ -96,20 +94,6 @@ def test_distinct_values_are_estimated_from_a_sample(domain: int) -> None:
     true = len(np.unique(values))
     assert engine.statistics().distinct["A", "x"] == pytest.approx(true, rel=0.1)
     assert engine.statistics(brief=True).distinct == {}
-
-
-def test_costs_are_those_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that is ten times as slow has ten times the costs; one that did nothing, none."""
-    scales = []
-    for tick in (0.001, 0.01):
-        ticks = itertools.count(0.0, tick)
-        monkeypatch.setattr(Stopwatch, "clock", staticmethod(ticks.__next__))
-        found = run(execution="reference").statistics().costs
-        assert found is not None
-        scales.append(found.insert)
-    assert scales[1] == pytest.approx(10 * scales[0])
-    query = penstock.parse(TEXT, schemas=dict.fromkeys("ABC", SCHEMA))
-    assert penstock.Engine(query).statistics().costs is None
 
 
 def test_demand_is_seen_for_states_of_several_streams() -> None:

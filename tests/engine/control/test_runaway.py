@@ -78,7 +78,7 @@ def test_a_push_whose_second_half_explodes_is_cut(execution: str) -> None:
         after = engine.push(batch(4))
         answers[adapt] = pa.concat_tables([answers[adapt], after])
         if adapt == "auto":
-            assert engine.history[-1].reason == "the push that comes says so"
+            assert "the push that comes says so" in [each.reason for each in engine.history]
     assert rows(answers["auto"]) == rows(answers["off"])
     assert rows(answers["auto"])
     # What was taken back is not among them: one portion of some million combinations at most.

@@ -54,6 +54,7 @@ from penstock.query.join_graph import JoinGraph
 
 if TYPE_CHECKING:
     from penstock.engine.control.coming_batch import Coming
+    from penstock.engine.control.observed_costs import ObservedCosts
     from penstock.planning.adaptation import Decision, Memory
     from penstock.planning.lessons import Measured
     from penstock.planning.statistics import Statistics
@@ -132,6 +133,10 @@ class Controlled(Protocol):
     @property
     def pushes(self) -> int:
         """Pushes since the start."""
+
+    @property
+    def results(self) -> int:
+        """Rows of the answer since the start."""
 
     @property
     def stream_count(self) -> int:
@@ -244,7 +249,11 @@ class Controller:
         self._usual: Statistics | None = None
         """Statistics over several windows."""
         self._costs: UnitCosts | None = None
-        """CPU seconds of operations on this machine, as measured before the first look."""
+        """CPU seconds of operations on this machine, as calibrated."""
+        self._observed: ObservedCosts | None = None
+        """What they are in this query."""
+        self._unobserved = 0.0
+        """CPU seconds of pushes that it does not know of."""
         self._priced = 0.0
         """CPU seconds that its latest change was priced at; 0 when it is known what it cost."""
         self._price_ratio = 1.0
@@ -384,6 +393,26 @@ class Controller:
             from penstock.planning.adaptation import Memory
 
             self._memory = Memory.from_json(values["memory"])
+
+    # -- costs -------------------------------------------------------------------------------
+
+    def note_push(self, seconds: float) -> None:
+        """A push took so many CPU seconds."""
+        self._unobserved += seconds
+
+    def observed_costs(self, engine: Controlled) -> UnitCosts | None:
+        """What operations cost in this query, by kind of work; None if not enough was seen."""
+        # Planners take their time to load, and a start must be quick.
+        from penstock.engine.control.observed_costs import ObservedCosts
+
+        if self._observed is None:
+            self._observed = ObservedCosts()
+        self._observed.note(self._unobserved)
+        self._unobserved = 0.0
+        factor = self._observed.look(engine)
+        if self._memory is not None and factor != 1:
+            self._memory = self._memory.repriced(factor)
+        return self._observed.costs
 
     # -- looking -----------------------------------------------------------------------------
 
@@ -568,7 +597,8 @@ class Controller:
         from penstock.planning.problem import Problem
 
         self._costs = self._costs or calibrated_costs()
-        problem = Problem(engine.query, coming.statistics, self._costs, join=engine.options.join)
+        costs = self.observed_costs(engine) or self._costs
+        problem = Problem(engine.query, coming.statistics, costs, join=engine.options.join)
         self.looks += 1
         decision = look_ahead(
             problem,
@@ -610,11 +640,12 @@ class Controller:
             usual = fresh
         if self.looks == 0:
             self._costs = calibrated_costs()
-        problem = Problem(engine.query, fresh, self._costs, join=engine.options.join)
+        costs = fresh.costs or self._costs
+        problem = Problem(engine.query, fresh, costs, join=engine.options.join)
         window = self._window = longest_window(problem)
         in_the_long_run = None
         if now >= USUAL * window:
-            in_the_long_run = Problem(engine.query, usual, self._costs, join=engine.options.join)
+            in_the_long_run = Problem(engine.query, usual, costs, join=engine.options.join)
         decision, self._memory = look(
             problem,
             engine.plan_with_orders,

@@ -127,6 +127,11 @@ class PlanChanges:
         return self._join.counters.pushes
 
     @property
+    def results(self) -> int:
+        """Rows of the answer since the start."""
+        return self._join.counters.results
+
+    @property
     def stream_count(self) -> int:
         """Streams of the largest block of the query."""
         return max(len(leaves) for leaves in self._join.leaves)
@@ -174,17 +179,12 @@ class PlanChanges:
     def statistics(self, pushes: float = 0.0, brief: bool = False) -> Statistics:
         """What the windows and states say about the streams; see ``Engine.statistics``."""
         # Planners take their time to load, and a start must be quick.
-        from penstock.engine.control.observed_costs import observed_costs
         from penstock.engine.control.observed_statistics import observed_statistics
-        from penstock.planning.calibrated import calibrated_costs
-        from penstock.planning.unit_costs import UnitCosts
 
         join = self._join
         self.sweep()
         thin = join.overload is not None and join.overload.is_thin
-        costs = None
-        if not brief:
-            costs = observed_costs(join.trees, calibrated_costs() or UnitCosts())
+        costs = self.control.observed_costs(self)
         return observed_statistics(
             join.query, join.trees, join.wirings, join.clock, pushes, thin, costs, brief
         )
@@ -263,6 +263,7 @@ class PlanChanges:
         if self._join.is_torn:
             return
         self._note_cost(seconds)
+        self.control.note_push(seconds)
         with self._join.tearing:
             if not self.control.has_limits:
                 self._look_after(rows, seconds)
