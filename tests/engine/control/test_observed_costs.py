@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -101,7 +103,7 @@ def test_a_look_plans_with_what_was_observed(monkeypatch: pytest.MonkeyPatch) ->
             return now[0]
 
         engine = penstock.Engine(QUERY, feedback="off")
-        engine._changes.clock = PushClock(clock, lambda now=now: now[0])
+        engine._changes.clock = PushClock(clock, partial(now.__getitem__, 0))
         chance = np.random.default_rng(7)
         for second in range(12):
             engine.push(batch(chance, second))
