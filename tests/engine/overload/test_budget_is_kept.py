@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import penstock
-from penstock.cli.bench.overload_bench import WORKLOADS, _rows
+from penstock.cli.bench.overload_bench import WORKLOADS, Workload, _rows, _uniform
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_budget import ProbeBudget
 
@@ -65,3 +65,73 @@ def test_a_budget_is_kept_and_the_loss_is_told(name: str, share: float) -> None:
     lost = engine.metrics()["overload"]["lost"]
     assert abs(lost["results"] - missing) < 4 * lost["error"]
     assert lost["error"] < 0.25 * missing
+
+
+class FixedCosts:
+    """A clock of the work of an engine whose pushes take ``push`` seconds in any case, and for each
+    row that comes, taken in or not, ``row`` more."""
+
+    def __init__(self, engine: penstock.Engine, option: Overload, push: float, row: float) -> None:
+        self.engine, self.each_push, self.each_row = engine, push, row
+        self.spent = self.coming = 0.0
+        self.reads = 0
+        self.work = clocked(engine, option)
+        control = engine._join.overload
+        assert control is not None
+        control.budget = ProbeBudget(option, self, lambda: 0.0)
+
+    def __call__(self) -> float:
+        self.reads += 1
+        done: float = self.work()
+        return done + self.spent + (self.coming if self.reads > 1 else 0.0)
+
+    def push(self, batches: Any) -> int:
+        rows = sum(each.num_rows for each in batches.values())
+        self.reads, self.coming = 0, self.each_push + self.each_row * rows
+        made: int = self.engine.push(batches).num_rows
+        self.spent, self.coming, self.reads = self.spent + self.coming, 0.0, 0
+        return made
+
+
+PAIR = Workload("(A B)", "A.x = B.x", _uniform(50))
+FIXED = {
+    "pair, pushes": (PAIR, 0.035, 0.0),
+    "pair, rows outside": (PAIR, 0.0, 2e-5),
+    "mostly inserts, pushes": (WORKLOADS["mostly inserts"], 0.05, 0.0),
+    "skewed keys, both": (WORKLOADS["skewed keys"], 0.02, 1e-5),
+}
+
+
+@pytest.mark.parametrize("name", FIXED)
+@pytest.mark.parametrize("share", [0.8, 0.5, 0.2])
+def test_what_costs_as_much_whatever_comes_in_is_not_paid_with_results(
+    name: str, share: float
+) -> None:
+    """Where most of a push cannot be saved, no fewer results are made than if rows had been drawn
+    outside, for the CPU that is used; and a budget that can be kept is."""
+    work, push, row = FIXED[name]
+    chance = np.random.default_rng(7)
+    batches = [
+        {stream: _rows(chance, work.keys, ROWS, number) for stream in work.streams}
+        for number in range(2 * PUSHES)
+    ]
+    options: Any = {"plan": work.plan, "feedback": "off", "adapt": "off"}
+    whole = Overload("exact", cpu=1.0)
+    exact = FixedCosts(penstock.Engine(work.query, overload=whole, **options), whole, push, row)
+    for each in batches[: 2 * WARM]:
+        exact.push(each)
+    began = exact()
+    wanted = sum(exact.push(each) for each in batches[2 * WARM :])
+    full = (exact() - began) / (len(batches) - 2 * WARM)
+    option = Overload("shed", cpu=share * full, seed=1)
+    ours = FixedCosts(penstock.Engine(work.query, overload=option, **options), option, push, row)
+    for each in batches[: 2 * WARM]:
+        ours.push(each)
+    began = ours()
+    made = sum(ours.push(each) for each in batches[2 * WARM :])
+    took = (ours() - began) / (len(batches) - 2 * WARM) / full
+    least = (push + row * len(work.streams) * ROWS) / full
+    drawn = max(0.0, (took - least) / (1.0 - least)) ** len(work.streams)
+    assert made / wanted >= 0.9 * min(1.0, drawn)
+    assert made / wanted > 0.02
+    assert took <= 1.15 * max(share, 10 / 9 * least)

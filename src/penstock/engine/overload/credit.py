@@ -14,6 +14,10 @@ pushes after it only ask whether they fit in. That is safe:
 - After :data:`MOST_PUSHES`, or :data:`MOST_SECONDS` by the clock, or when somebody asks, or when a
   push is much larger than those that were looked at, it is over: then all of it counts as one push.
 
+Where rows are left at the door and nothing else is limited, pushes pass under the door as it was
+opened, and only the time that they take is measured: the share follows that at the next look. A
+look would take longer than what it saves in a push of some thousand rows.
+
 Under ``exact`` nothing is ever skipped, and a budget is only told about: there the last point alone
 ends it, and a query that is short costs no more than one that is not.
 """
@@ -27,6 +31,8 @@ MOST_PUSHES = 256
 """Pushes without a look: a look costs as much as some pushes of a row."""
 MOST_SECONDS = 0.1
 """Seconds of wall time without a look: no person sees that something is told that much later."""
+_PUSHES_TO_COMPARE = 3
+"""Pushes of which none is left out."""
 
 
 @dataclass(slots=True)
@@ -62,6 +68,10 @@ class Credit:
     """What was done since the start, in probes."""
     work_before: float = 0.0
     """Those of the look."""
+    most_pushes: int = MOST_PUSHES
+    """Pushes until the next look."""
+    is_at_the_door: bool = False
+    """Whether rows are left at the door in the pushes that pass."""
     # Of the pushes that have passed:
     pushes: int = 0
     rows: int = 0
@@ -69,6 +79,10 @@ class Credit:
     """Results that were not fresh."""
     last: float = 0.0
     """Wall time when the last one began."""
+    took: float = 0.0
+    """Seconds that they took, where rows are left at the door."""
+    longest: float = 0.0
+    """Those of the push that took the most."""
     # Of the push at hand:
     until: int = 0
     """Event time after it."""
@@ -82,7 +96,8 @@ class Credit:
         If so, :meth:`note` follows when it is done, and nothing if it fails.
         """
         wall = self._start = self.wall_time()
-        if self.pushes >= MOST_PUSHES or wall - self.began > MOST_SECONDS or rows > self.most_rows:
+        is_over = self.pushes >= self.most_pushes or wall - self.began > MOST_SECONDS
+        if is_over or rows > self.most_rows:
             return False
         if self.is_limited:
             used = self.each_push * (self.pushes + 1) + self.each_row * self.rows
@@ -96,6 +111,13 @@ class Credit:
                 return False
         self.until, self.stale = until, 0
         return True
+
+    @property
+    def usual(self) -> float:
+        """What they took if the longest, which may have met something else, was like the others."""
+        if self.pushes < _PUSHES_TO_COMPARE:
+            return self.took
+        return (self.took - self.longest) * self.pushes / (self.pushes - 1)
 
     def note(self, rows: int) -> None:
         """The push of ``rows`` is done."""

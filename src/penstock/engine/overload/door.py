@@ -26,6 +26,7 @@ A door needs that a row less means results less and nothing else. So there is no
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -96,11 +97,19 @@ class Door:
         """Sources from which somebody else can choose."""
         self.all_left_out: Counter[str] = Counter()
         """Rows that were not taken in since the start, by source."""
+        self._drawn: dict[str, tuple[int, int]] = {}
+        """Rows of streams that were drawn from since the last look, and those left out of them."""
 
     @property
     def streams(self) -> frozenset[str]:
         """The aliases of the streams that have a door."""
         return frozenset(alias for alias, _ in self._streams.values())
+
+    def kept(self, streams: Collection[str]) -> float:
+        """The part of results with rows of all ``streams`` that the door as it is open keeps."""
+        if self.length is not None:
+            return self.length ** self.keys.choices(streams)
+        return math.prod(self.shares.values())
 
     def open(self, shares: Mapping[str, float]) -> None:
         """From the next push on, draw these shares of rows."""
@@ -145,6 +154,29 @@ class Door:
                 self.pending[source] = Selection(own, min(_WORD, int(share * (1 << 64))))
         return self._filtered(batches, self.pending.keys() - self._others)
 
+    def forget_drawn(self) -> None:
+        """A look begins, or pushes begin to pass."""
+        self._drawn = {}
+
+    @property
+    def pooled(self) -> dict[str, float]:
+        """The weights of rows that were drawn since then."""
+        return {s: all_ / (all_ - left) for s, (all_, left) in self._drawn.items() if all_ > left}
+
+    @property
+    def coming(self) -> tuple[dict[str, float], dict[str, Arc]]:
+        """About the weights of rows of each stream that are drawn in the push at hand, and the arcs
+        of those that are chosen by key."""
+        drawn = {}
+        arcs = {}
+        for source, selection in self.pending.items():
+            alias, _ = self._streams[source]
+            if selection.keys:
+                arcs[alias] = self._coming[alias]
+            else:
+                drawn[alias] = 1.0 / self.shares[alias]
+        return drawn, arcs
+
     def admit_rest(self, batches: Mapping[str, Any]) -> Mapping[str, Any]:
         """The same of sources from which nobody else is going to choose after all."""
         return self._filtered(batches, self.pending.keys()) if self.pending else batches
@@ -156,8 +188,11 @@ class Door:
             self.left_out[source] = left_out
         if self.pending[source].keys:
             self.arcs[alias] = self._coming[alias]
-        elif left_out:
+            return
+        if left_out:
             self.weights[alias] = count / (count - left_out)
+        there, outside = self._drawn.get(alias, (0, 0))
+        self._drawn[alias] = there + count, outside + left_out
 
     def _filtered(self, batches: Mapping[str, Any], sources: Collection[str]) -> Mapping[str, Any]:
         """The ``batches``, of ``sources`` without what is left out."""

@@ -106,6 +106,15 @@ class Losses:
             return
         self._part = self._weights.part(self._tree.leaves)
 
+    def pass_under(self, weights: Mapping[str, float], arcs: Mapping[str, Arc]) -> None:
+        """Pushes come that are not looked at, as in :meth:`begin`."""
+        self._weights.begin(self._tree.leaves, weights, arcs)
+
+    def passed(self, pushes: int, weights: Mapping[str, float]) -> None:
+        """So many have come, whose rows weigh so much."""
+        self._weights.pool(weights)
+        self._unweighed = max(0, self._unweighed - pushes)
+
     def weigh(self, results: Composites, seed: Sequence[int], keys: KeyArcs) -> None:
         """Note what the ``results`` of the push stand for; rows were chosen by ``keys``, if any."""
         classes = [
@@ -147,6 +156,7 @@ class Losses:
         for join in self._thinned:
             there = sum(made[join].values())
             self.estimate = self.estimate.thinned(join, there, counts.expected(join))
+        self._thinned = []
 
     def give_up(
         self,

@@ -67,6 +67,14 @@ from penstock.query.join_graph import JoinGraph
 
 Int64s = NDArray[np.int64]
 
+_DOOR_MOVED = 0.1
+"""A door that has moved by less stands still."""
+_PASSING_PART_OF_WINDOW, _MOST_PASSING_PUSHES = 0.8, 16
+"""The part of a window whose pushes may pass under the door between two looks, and their number: a
+look takes as much as to leave some thousand rows out, and after a window all that is known of what
+is in it is old."""
+_TELLING_SHARE = 0.95
+"""Shares above it tell nothing about what others keep."""
 _ENOUGH_FOUND = 8
 """Owed probes with partners that tell what others of their input would have found."""
 
@@ -102,6 +110,17 @@ class OverloadControl:
         self._used = 0.0
         """Work of the last push that was looked at."""
         self._pace = Pace()
+        self._unlearned: tuple[float, float, float, int] | None = None
+        """Of a push after which others pass under the door: seconds that it took, those that there
+        were for it, its seconds of event time, and its rows."""
+        self._passed_outside = 0
+        """Rows of these others that were left outside."""
+        self._books = 0.0
+        """Seconds that limits took of that for themselves."""
+        self._was_open: Mapping[str, float] = {}
+        """The shares of rows that were taken in of the push at hand."""
+        self._has_moved = False
+        """Whether those of the next pushes are others."""
         self._second = 1.0 if graph.by_rows else 1000.0 * graph.ticks_per_millisecond
         self._pushes = 0
         self._grant = Grant(math.inf, 0.0)
@@ -155,10 +174,25 @@ class OverloadControl:
         """Whether probes are owed, or may be after the push that has begun."""
         return self.option.policy == "defer" and (self.owes or self._is_rationed)
 
+    @property
+    def _is_to_weigh_passing(self) -> bool:
+        """Whether the push that passes is the first under a door that has moved, so that its
+        results stand for more or less than those before."""
+        credit = self.credit
+        is_first = credit is not None and credit.is_at_the_door and not credit.pushes
+        return is_first and self._has_moved
+
+    @property
+    def asks_results(self) -> bool:
+        """Whether the results of the push that passes are to be looked at."""
+        return self.asks_age or self._is_to_weigh_passing
+
     def are_fresh(self, oldest: Sequence[int]) -> bool:
-        """Whether all results of a push that passes are fresh whose ``oldest`` rows, of each stream
-        in the order of their names, were born then."""
+        """Whether all results of a push that passes may leave without a look: they are fresh if
+        their ``oldest`` rows, of each stream in the order of their names, were born then."""
         assert self.credit is not None
+        if self._is_to_weigh_passing:
+            return False
         self.freshness.note(oldest, self.credit.until)
         return self.freshness.allows(oldest, self.credit.until)
 
@@ -174,6 +208,10 @@ class OverloadControl:
     def drop_stale(self, results: Composites) -> Composites:
         """The ``results`` of such a push that are fresh; others are counted."""
         assert self.credit is not None
+        if self._is_to_weigh_passing:
+            self._losses.weigh(results, (self.option.seed, self._pushes + 1), self.door.keys)
+        if not self.asks_age:
+            return results
         fresh = self.freshness.on_time(results, self.credit.until)
         self.credit.stale = len(results) - len(fresh)
         self.freshness.look(fresh, self.credit.until)
@@ -183,23 +221,29 @@ class OverloadControl:
         """Account for pushes since the last look: they count as one."""
         credit, self.credit = self.credit, None
         if credit is None or not credit.pushes:
+            self._learn_together()
             return
         done = self._counts.take()
         self.book.totals["probes"] += done.probes
         self.book.totals["stale"] += credit.all_stale
-        seconds = self._passed(credit.now - self._now)
+        before, seconds = self._now, self._elapsed(credit.now - self._now)
         self._pushes += credit.pushes
         self._now = credit.now
         results = done.total(self._tree.root.streams) / max(1.0, done.work)
         self._grant = self.budget.settle(
-            credit.pushes, credit.rows, seconds, results, credit.last, done.work
+            credit.pushes, credit.rows, seconds, results, credit.last, done.work, credit.took
         )
         self._need = done.work
-        self._is_rationed = False
+        self._is_rationed = credit.is_at_the_door
         self._costs.note(done.probes)
+        if credit.is_at_the_door:
+            self._losses.passed(credit.pushes, self.door.pooled)
+            self._losses.commit(self._counts, done.made, (), before, self._now, True, False)
+            self._throttle.let_pass(credit.pushes)
+            self._learn_together(seconds or 0.0, credit)
         self._tell()
 
-    def _passed(self, ticks: int) -> float | None:
+    def _elapsed(self, ticks: int) -> float | None:
         """Seconds of event time, if the budget has to do with it."""
         if self._by_rows and self.budget.is_timed:
             return None
@@ -214,13 +258,39 @@ class OverloadControl:
         is_calm &= not self.owes and self._pace.left is None
         if self.option.policy == "shed":
             is_calm &= not (self._losses.are_felt or self.door.shares)
-        if not is_calm and self.option.policy != "exact":
+        at_the_door = self._may_pass_under
+        if not (is_calm or at_the_door) and self.option.policy != "exact":
             return
         if self._costs.each and not self._is_given and self._tree.older is None:
             costs = {stream: self._costs.each[StreamSet.of(stream)] for stream in self._tree.leaves}
             self.credit = self.budget.credit(
-                costs, self._grant, self._ticks, self._now, lambda: self._counts.work, is_limited
+                costs,
+                self._grant,
+                self._ticks,
+                self._now,
+                lambda: self._counts.work,
+                is_limited and not at_the_door,
+                at_the_door,
             )
+
+    @property
+    def _may_pass_under(self) -> int:
+        """Pushes that may pass under the door as it is, if nothing else is limited."""
+        shares, rationing = self.door.shares, self._tree.rationing
+        is_asked = self._has_door and (shares or self._throttle.is_resting)
+        if not is_asked or rationing is None or rationing.is_limiting or self._repeats:
+            return 0
+        if self._pace.left is not None:
+            return 0
+        was = self._was_open
+        self._has_moved = any(
+            abs(each - was.get(stream, 1.0)) > _DOOR_MOVED * each for stream, each in shares.items()
+        )
+        window = min((leaf.span for leaf in self._tree.leaves.values() if leaf.span > 0), default=0)
+        return min(
+            _MOST_PASSING_PUSHES,
+            int(_PASSING_PART_OF_WINDOW * window / max(1.0, self._seconds * self._second)),
+        )
 
     @property
     def _ticks(self) -> float:
@@ -237,11 +307,18 @@ class OverloadControl:
         self._again = again
         if again:
             self.settle()
-        self.budget.start(seconds, self.credit is not None)
+        credit = self.credit
+        is_at_the_door = credit is not None and credit.is_at_the_door
+        self.budget.start(seconds, credit is not None and not is_at_the_door)
         if self._repeats:
             self.budget.hold()
         turn = self._turn if self.door.shares else 0.0
-        return self.door.admit(batches, (self.option.seed << 32) + self._pushes, turn)
+        number = self._pushes + (0 if credit is None else credit.pushes)
+        taken = self.door.admit(batches, (self.option.seed << 32) + number, turn)
+        if credit is not None and is_at_the_door and not credit.pushes:
+            self.door.forget_drawn()
+            self._losses.pass_under(*self.door.coming)
+        return taken
 
     @property
     def _turn(self) -> float:
@@ -275,6 +352,7 @@ class OverloadControl:
         ``given`` are the probes that the host allows.
         """
         self.settle()
+        self._books = -self.budget.spent() if self._has_door else 0.0
         if self._repeats:
             rows = self._told_rows
         taken_in = sum(rows.values())
@@ -298,7 +376,7 @@ class OverloadControl:
         if count:
             self._look(rows)
             self._need, self._yield = self._costs.of(rows)
-        self._grant = self.budget.begin(taken_in, self._passed(elapsed), given, self._yield)
+        self._grant = self.budget.begin(taken_in, self._elapsed(elapsed), given, self._yield)
         rationing = self._tree.rationing
         if rationing is None:
             return
@@ -311,6 +389,8 @@ class OverloadControl:
         alone = self._tree.older is None  # Beside an older plan there is no saving.
         shares = self._limit(taken_in, last, given is not None) if count and alone else None
         rationing.begin(shares, (self.option.seed, self._pushes))
+        if self._has_door:
+            self._books += self.budget.spent()
 
     def _limit(self, taken_in: int, last: int, is_given: bool) -> Mapping[StreamSet, float] | None:
         """The shares of rows that may probe in the push at hand, of which so many rows were
@@ -318,7 +398,11 @@ class OverloadControl:
         allowed = self._grant.probes
         is_paced = self._is_clocked and self._is_to_pace(last, allowed)
         has_share = self._has_door and not is_paced and not is_given
-        share = self._throttle.decide(self._foreseen(taken_in, allowed)) if has_share else None
+        share = (
+            self._throttle.decide(self._foreseen(taken_in, allowed), self._count)
+            if has_share
+            else None
+        )
         is_short = self._need > allowed
         if has_share:
             is_short = share is not None and share < 1
@@ -331,7 +415,7 @@ class OverloadControl:
         if not is_short:
             self.door.open({})
             return None
-        self._is_rationed = True
+        self._is_rationed, self._was_open = True, self.door.shares
         if share is None:
             return self._divide(self._rows, self._need, allowed)
         return self._shares.through_the_door(
@@ -555,6 +639,7 @@ class OverloadControl:
 
     def commit(self, before: int) -> None:
         """The push is done."""
+        began = self.budget.spent() if self._has_door else 0.0
         done = self._counts.take()
         made, self._used = done.made, done.work
         self.book.draft["probes"] += 0 if self._again else done.probes
@@ -579,6 +664,8 @@ class OverloadControl:
         self._repeats = False
         self._tell()
         self._give_credit()
+        if self._has_door:
+            self._books += self.budget.spent() - began
 
     def _parts(self) -> dict[str, float]:
         """The part of the time of a push that each kind of work takes, by what they cost; empty
@@ -597,19 +684,62 @@ class OverloadControl:
 
     def close(self) -> Mapping[str, int]:
         """The push has been answered: rows of each source that were left at the door."""
+        credit = self.credit
+        if credit is not None and credit.is_at_the_door and credit.pushes:
+            took = self.budget.let_pass()
+            credit.took += took
+            credit.longest = max(credit.longest, took)
+            self._passed_outside += sum(self.door.left_out.values())
         self.budget.close()
         if not self._has_door:
             return self.door.left_out
         took, had = self.budget.taken()
         if took and self._pace.left is None:
-            spans = [leaf.span for leaf in self._tree.leaves.values() if leaf.span > 0]
-            of_window = self._seconds * self._second / min(spans, default=1)
-            costs = self.budget.cost.costs
-            whole = costs.push + costs.row * self._count + costs.probe * self._need
-            is_full = not self._losses.are_felt and self._now - self._began >= max(spans, default=0)
-            self._throttle.learn(took, had, of_window, self._count, self._drift(), whole, is_full)
+            self._unlearned = took, had, self._seconds, self._count
+            if credit is None or not credit.is_at_the_door:
+                self._learn_together()
+            self.budget.close_late()
         self.door.all_left_out.update(self.door.left_out)
         return self.door.left_out
+
+    def _learn_together(self, seconds: float = 0.0, credit: Credit | None = None) -> None:
+        """Tell the throttle what a push took, with those that have passed by ``credit`` under the
+        door after it, in so many ``seconds`` of event time."""
+        found, self._unlearned = self._unlearned, None
+        outside, self._passed_outside = self._passed_outside, 0
+        if found is None:
+            return
+        took, had, since, count = found
+        usual, pushes = took, 1
+        if credit is not None:
+            more, there_was = self.budget.taken()
+            usual, took, had = usual + credit.usual, took + more, had + there_was
+            since, count = since + seconds, count + credit.rows + outside
+            pushes += credit.pushes
+        spans = [leaf.span for leaf in self._tree.leaves.values() if leaf.span > 0]
+        of_window = since * self._second / min(spans, default=1)
+        is_full = not self._losses.are_felt and self._now - self._began >= max(spans, default=0)
+        books, self._books = self._books, 0.0
+        self._throttle.learn(
+            took,
+            had,
+            of_window,
+            count,
+            self._drift(),
+            is_full,
+            self._power(),
+            len(self._tree.leaves),
+            books,
+            usual,
+            pushes,
+        )
+
+    def _power(self) -> float:
+        """By which power of the share of all work the results are kept, about."""
+        share, kept = self._throttle.share, self.door.kept(self._tree.leaves)
+        if share is None or not (0.0 < share < _TELLING_SHARE and 0.0 < kept < _TELLING_SHARE):
+            return 1.0
+        return max(1.0, min(float(len(self._tree.leaves)), math.log(kept) / math.log(share)))
 
     def _drift(self) -> float:
         """How many times what the last push took one like it will take when the windows have been

@@ -35,7 +35,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from penstock.engine.overload.credit import Credit
+from penstock.engine.overload.credit import MOST_PUSHES, Credit
 from penstock.engine.overload.fitted_line import FittedLine
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_cost import ProbeCost
@@ -91,6 +91,10 @@ class ProbeBudget:
         self._last_end: float | None = None
         self._interval: float | None = None
         """Seconds between the starts of the last two pushes."""
+        self._closed = self._late = 0.0
+        """When the last push was paid for, and seconds that were spent after that."""
+        self._passed_end = 0.0
+        """When the last push was done that has passed under the door."""
         self._idle = 0.0
         """Seconds between the last push and the one at hand."""
         self._is_held = False
@@ -121,8 +125,11 @@ class ProbeBudget:
         now: int,
         work: Callable[[], float],
         is_limited: bool,
+        at_the_door: int = 0,
     ) -> Credit | None:
         """Credit after a push that was granted ``grant``; None if there cannot be any.
+
+        With ``at_the_door`` so many pushes may pass under it.
 
         ``costs`` are the work and results that a row of each stream leads to, ``ticks`` of event
         time are a second, or 0 if there is none, ``now`` is event time, ``work`` counts all since
@@ -166,6 +173,8 @@ class ProbeBudget:
             self._wall_time,
             work,
             work(),
+            at_the_door or MOST_PUSHES,
+            at_the_door > 0,
         )
 
     @property
@@ -358,11 +367,25 @@ class ProbeBudget:
         if not (self._is_charged and self.is_timed):
             return
         self._is_charged = False
-        took = self._cost_time() - self._entered
+        self._closed = self._cost_time()
+        took, self._late = self._closed - self._entered + self._late, 0.0
         self._taken = took, self.means
         if self._option.seconds is None:
             self._last_end = self._wall_time()
             self._settle_account(took)
+
+    def spent(self) -> float:
+        """Seconds that were spent since any instant; only differences mean something."""
+        return self._cost_time()
+
+    def close_late(self) -> None:
+        """What had still to be done after :meth:`close` is done: the next push pays for it."""
+        self._late = self._cost_time() - self._closed
+
+    def let_pass(self) -> float:
+        """A push under the door is done that was not looked at: the seconds that it took."""
+        self._passed_end = self._wall_time()
+        return self._cost_time() - self._entered
 
     def taken(self) -> tuple[float, float]:
         """Seconds of the push that was just closed, and those that there were for it; 0 if it was
@@ -378,18 +401,22 @@ class ProbeBudget:
         results: float,
         start: float,
         used: float,
+        took: float = 0.0,
     ) -> Grant:
         """Pushes that were not looked at are done, and count as one: the last of them began at
-        ``start``, and they took ``used``. What they were allowed."""
-        self._start = start
+        ``start``, and they did work of ``used``, and ``took`` so many seconds if that was measured.
+        What they were allowed."""
+        end = self._passed_end if took else start
+        self._start = start - took  # So long the engine did not stand idle.
         self._note_interval()
         grant = Grant(self._tokens + self._new(rows, seconds, results), self._tokens)
         if self.is_timed:
-            self._last_start = self._last_end = start
+            self._last_start, self._last_end = start, end
             if self._option.seconds is None:
                 costs = self.cost.costs
-                took = costs.push * pushes + costs.row * rows + costs.probe * used
-                self._settle_account(took)
+                foreseen = costs.push * pushes + costs.row * rows + costs.probe * used
+                self._taken = took, self.means
+                self._settle_account(took or foreseen)
         self._save(grant, used)
         return grant
 

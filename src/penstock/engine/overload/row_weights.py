@@ -113,6 +113,10 @@ class RowWeights:
                 self._arcs.pop(stream, None)
         self._coming_arcs = coming
 
+    def pool(self, weights: Mapping[str, float]) -> None:
+        """All rows since :meth:`begin` weigh so much after all."""
+        self._coming = {**self._coming, **weights}
+
     def share(self, stream: str, leaves: Mapping[str, LeafWindow]) -> float:
         """Of the rows that would be in the window of ``stream``, the share that is."""
         at, there, whole = leaves[stream].rows.tail, 0, 0.0

@@ -71,7 +71,7 @@ def push_compiled(
         after = are_fresh = None
         if control is not None and not passes:
             after, are_fresh = control.after_joins, control.may_leave
-        elif control is not None and control.asks_age:
+        elif control is not None and control.asks_results:
             after, are_fresh = control.drop_stale, control.are_fresh
         asks_age = control is not None and control.asks_age
         table = whole.join(trees, compiled, join.output, clock, after, are_fresh, asks_age)
