@@ -180,10 +180,6 @@ class Drift:
         return max(self.fixed, key=lambda run: run.cpu)
 
     @property
-    def best_fixed(self) -> Run:
-        return min(self.fixed, key=lambda run: run.cpu)
-
-    @property
     def against_worst(self) -> float:
         """CPU of the worst fixed plan over that of the controller."""
         return self.worst.cpu / self.adaptive.cpu

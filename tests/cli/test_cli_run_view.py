@@ -83,8 +83,6 @@ def test_progress_adds_up() -> None:
     assert (progress.results, progress.batches, progress.busy) == (160, 2, 1.0)
     assert progress.rate() == 2_400 / 1.5
     assert progress.rate("B") == 400 / 1.5
-    assert not progress.restarted
-    assert seen(Restart("t", "r", *ABOUT, after=3)).restarted
     assert seen(START).rate() == 0
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from penstock.overload.missed_results import Missed, Stratum, missed_by_weight, missed_in_strata
+from penstock.overload.missed_results import Missed, Stratum, missed_in_strata
 from penstock.overload.probe_choice import choose_random, choose_ranked
 
 ROUNDS = 600
@@ -69,34 +69,3 @@ def test_strata_that_say_little() -> None:
     assert alone.results == pytest.approx(8)
     assert alone.error > 4
     assert str(Missed(1234.5, 56.7)) == "1,234 ± 57"
-
-
-def test_a_three_way_join_with_thin_states() -> None:
-    """((A B) C): an ab exists if its later tuple probed, an abc if its last one did as well."""
-    chance = np.random.default_rng(6)
-    size = 60
-    times = chance.permutation(3 * size).reshape(3, size)
-    keys = chance.integers(0, 6, (3, size))
-    a, b = np.nonzero(keys[0][:, None] == keys[1][None, :])
-    pair_key, pair_time = keys[0][a], np.maximum(times[0][a], times[1][b])
-    pair_draw = np.where(times[0][a] > times[1][b], a, size + b)
-    pair, c = np.nonzero(pair_key[:, None] == keys[2][None, :])
-    last_is_c = times[2][c] > pair_time[pair]
-    # Draws: one for each a, b and c, and one for each ab that probes C.
-    draws = np.stack([pair_draw[pair], np.where(last_is_c, 2 * size + c, 3 * size + pair)], axis=1)
-    probabilities = chance.uniform(0.3, 1.0, 3 * size + len(a))
-    estimates, truths = [], []
-    for _ in range(ROUNDS):
-        probed = chance.random(len(probabilities)) < probabilities
-        made = draws[probed[draws].all(axis=1)]
-        estimates.append(missed_by_weight(made, probabilities))
-        truths.append(float(len(draws) - len(made)))
-    check(estimates, truths, safe=True)
-
-
-def test_sure_probes_weigh_nothing() -> None:
-    draws = np.array([[-1, 0], [-1, -1]])
-    found = missed_by_weight(draws, np.array([0.25]))
-    assert found.results == pytest.approx(3)
-    assert found.error == pytest.approx(math.sqrt(0.75 * 16))
-    assert missed_by_weight(np.empty((0, 2), np.int64), np.array([0.5])) == Missed(0, 0)

@@ -81,7 +81,7 @@ def check_graph(graph: JoinGraph) -> None:
             assert predicate.streams <= set(block.aliases)
             check_expression(predicate.expression)
             if isinstance(predicate, EquiPredicate):
-                assert predicate.left_stream != predicate.right_stream
+                assert predicate.side(predicate.left_stream) == predicate.left
         for item in block.select:
             check_expression(item.expression)
         for key in block.group_by:

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import kill_run
+import one_process
 import pyarrow as pa
 import pyarrow.parquet as pq
 from kafka_broker import broker
@@ -110,7 +111,7 @@ class Running:
         return [
             pid
             for pid in process_tree.processes(self.process.pid)
-            if part in process_tree.command_line(pid)
+            if part in one_process.command_line(pid)
         ]
 
     def workers(self) -> list[int]:
@@ -122,10 +123,10 @@ class Running:
         daemons = [
             pid
             for pid in tree
-            if process_tree.name(pid) == "worker_daemon"
-            or "worker_daemon" in process_tree.command_line(pid)
+            if one_process.name(pid) == "worker_daemon"
+            or "worker_daemon" in one_process.command_line(pid)
         ]
-        return [pid for pid in daemons if process_tree.parent(pid) in daemons]
+        return [pid for pid in daemons if one_process.parent(pid) in daemons]
 
     def kill_all(self) -> None:
         """The JVM and the driver, at once; workers are left to find out."""

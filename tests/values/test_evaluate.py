@@ -40,7 +40,7 @@ from penstock.query.expression import (
 from penstock.testing.evaluate_row import Row
 from penstock.testing.evaluate_row import evaluate as evaluate_on_row
 from penstock.testing.python_values import canonical, python_values
-from penstock.values.evaluate import compile, compile_filter, evaluate, is_true
+from penstock.values.evaluate import compile, compile_filter, evaluate
 
 BOOL, INT, LONG, DOUBLE, FLOAT = pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.float32()
 TEXT, DATE, MICROS = pa.string(), pa.date32(), pa.timestamp("us")
@@ -269,8 +269,12 @@ def test_a_column_passes_through_untouched() -> None:
 
 def test_columns_may_be_a_mapping() -> None:
     assert evaluate(x(LONG), {x(LONG): pa.array([1])}, 1).to_pylist() == [1]
+
+
+def test_null_is_not_true() -> None:
     condition = Comparison(BOOL, "<", x(LONG), Constant(LONG, 2))
-    assert is_true(condition, {x(LONG): pa.array([1, 2, None])}, 3).tolist() == [True, False, False]
+    columns = {x(LONG): pa.array([1, 2, None])}
+    assert compile_filter(condition)(columns.__getitem__, 3).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("length", [0, 1, 5])
@@ -283,7 +287,7 @@ def test_constants_at_the_top(length: int) -> None:
     total = Arithmetic(LONG, "+", Constant(LONG, 1), Constant(LONG, 2))
     assert evaluate(total, {}, length).to_pylist() == [3] * length
     true = Comparison(BOOL, "<", Constant(LONG, 1), Constant(LONG, 2))
-    assert is_true(true, {}, length).tolist() == [True] * length
+    assert compile_filter(true)(lambda c: pa.nulls(0), length).tolist() == [True] * length
 
 
 @pytest.mark.parametrize(
@@ -357,7 +361,12 @@ GUARDED = And(
 def test_a_guard_protects_what_is_right_of_it() -> None:
     batch = {"x": pa.array([5, 5, 6, None]), "y": pa.array([0, 3, 3, 0])}
     assert run(GUARDED, **batch) == [False, True, False, False]
-    assert is_true(GUARDED, lambda c: batch[c.name], 4).tolist() == [False, True, False, False]
+    assert compile_filter(GUARDED)(lambda c: batch[c.name], 4).tolist() == [
+        False,
+        True,
+        False,
+        False,
+    ]
     negated = Or(BOOL, tuple(Not(BOOL, part) for part in GUARDED.operands))
     assert run(negated, **batch) == [True, False, True, True]
     with pytest.raises(InputError, match="division by zero"):
@@ -420,11 +429,11 @@ def test_other_kinds_of_text(type: pa.DataType) -> None:
     equal = Comparison(BOOL, "=", x(type), y(type))
     assert run(equal, x=values, y=others) == [False, None, True]
     batch = {"x": values, "y": others}
-    assert is_true(equal, lambda c: batch[c.name], 3).tolist() == [False, False, True]
+    assert compile_filter(equal)(lambda c: batch[c.name], 3).tolist() == [False, False, True]
     assert run(Function(type, "coalesce", (x(type), y(type))), **batch) == ["aB", "b", "éa"]
     assert run(IsNull(BOOL, x(type)), x=values) == [False, True, False]
     null = IsNull(BOOL, x(type))
-    assert is_true(null, {x(type): values}, 3).tolist() == [False, True, False]
+    assert compile_filter(null)({x(type): values}.__getitem__, 3).tolist() == [False, True, False]
     for target in (pa.string(), pa.large_string(), pa.string_view(), pa.binary()):
         expected = ["aB", None, "éa"] if target != pa.binary() else [b"aB", None, "éa".encode()]
         assert run(Cast(target, x(type)), x=values) == expected

@@ -29,7 +29,7 @@ from penstock.query.expression import (
     Not,
     Or,
 )
-from penstock.values.evaluate import conjunction, is_true
+from penstock.values.evaluate import compile_filter, conjunction
 from penstock.values.predicate_program import program_of
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()]
@@ -227,5 +227,6 @@ def test_candidates_go_block_by_block() -> None:
     kept, wrong = kernel.keep_where(np.array(code), 0, 1, program.depth, made, keep, 5000, failed)
     assert wrong == 0
     assert keep[:kept].tolist() == values[values % 7 == 3].tolist()
-    mask = is_true(expression, {left: pa.array(values), right: pa.array(np.full(5000, 3))}, 5000)
+    columns = {left: pa.array(values), right: pa.array(np.full(5000, 3))}
+    mask = compile_filter(expression)(columns.__getitem__, 5000)
     assert kept == np.count_nonzero(mask)

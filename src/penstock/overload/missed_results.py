@@ -1,23 +1,12 @@
 """How many results were missed because probes were skipped, with the standard error.
 
-Two estimates, both of Horvitz and Thompson's kind: a thing that was seen with probability π stands
-for 1/π things.
-
-**One half-way join** (:func:`missed_in_strata`). Of N tuples n were drawn to probe, and they found
+The estimate is of Horvitz and Thompson's kind: a thing that was seen with probability π stands for
+1/π things (:func:`missed_in_strata`). Of N tuples n were drawn to probe, and they found
 y_1 … y_n matches. The N-n others missed (N-n) · mean(y) in expectation, without bias, with the
 variance (N-n)² · (s²/n + s²/(N-n)): the error of the mean, and the spread of the tuples that were
 not seen themselves. This equals N²(1 - n/N) s²/n, the textbook variance of the total of a simple
 random sample, because the matches that were seen have no error. Strata (batches, half-way joins)
 are drawn independently, so both add up.
-
-**A whole plan** (:func:`missed_by_weight`). A result of several joins exists if several probes were
-made: the one that completed it, and those that made its stored parts, perhaps long ago. If these
-draws are independent, its probability is the product of theirs, so a result weighs the product of
-the 1/π, and the sum of weights is an unbiased estimate of all results, thin states included.
-Results that share a probe stand or fall together. The variance is estimated from the total weight
-t_d of the results that hang on each probe d: Σ (1-π_d) t_d². The expectation of this is at least
-the first-order part of the true variance (Σ (1-π_d)/π_d T_d², with T_d the true number), since
-t_d² has the square of its mean and a variance of its own on top, so it errs on the safe side.
 """
 
 from __future__ import annotations
@@ -105,21 +94,3 @@ def missed_in_strata(strata: Iterable[Stratum]) -> Missed:
         missed += each.worth * left * mean
         variance += each.worth**2 * each.tuples * left * spread / each.probed
     return Missed(missed, math.sqrt(variance))
-
-
-def missed_by_weight(draws: Int64s, probabilities: Floats) -> Missed:
-    """The results missed, from the draws that each result that was made hangs on.
-
-    ``draws`` has a row for each result and a column for each join it went through: the number of
-    the draw, or -1 where the probe was sure. ``probabilities[number]`` is the chance of a draw.
-    """
-    sure = draws < 0
-    chances = np.where(sure, 1.0, probabilities[np.where(sure, 0, draws)])
-    weights = 1.0 / chances.prod(axis=1)
-    hanging = np.zeros(len(probabilities))
-    for column, certain in zip(draws.T, sure.T, strict=True):
-        hanging += np.bincount(
-            column[~certain], weights=weights[~certain], minlength=len(probabilities)
-        )
-    variance = float(((1.0 - probabilities) * hanging**2).sum())
-    return Missed(float(weights.sum()) - len(draws), math.sqrt(variance))

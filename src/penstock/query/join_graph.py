@@ -77,11 +77,6 @@ class EquiPredicate(Predicate):
         (stream,) = streams_of(self.left)
         return stream
 
-    @property
-    def right_stream(self) -> str:
-        (stream,) = streams_of(self.right)
-        return stream
-
     def side(self, stream: str) -> Expression:
         """The side that reads ``stream``."""
         return self.left if self.left_stream == stream else self.right

@@ -109,18 +109,8 @@ def evaluate(
     expression: Expression, columns: Columns | Mapping[Column, pa.Array], length: int
 ) -> pa.Array:
     """The values of ``expression`` on ``columns`` of ``length`` rows."""
-    return compile(expression)(_lookup(columns), length)
-
-
-def is_true(
-    expression: Expression, columns: Columns | Mapping[Column, pa.Array], length: int
-) -> Booleans:
-    """The rows where ``expression`` is true; NULL is not true."""
-    return compile_filter(expression)(_lookup(columns), length)
-
-
-def _lookup(columns: Columns | Mapping[Column, pa.Array]) -> Columns:
-    return columns if callable(columns) else columns.__getitem__
+    read = columns if callable(columns) else columns.__getitem__
+    return compile(expression)(read, length)
 
 
 def folded(expression: Expression) -> pa.Scalar | None:

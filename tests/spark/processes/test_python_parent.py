@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import one_process
 import pytest
 
 from penstock.spark.processes import python_parent
@@ -147,10 +148,10 @@ def test_the_signal_to_end_is_passed_on(script: str, tmp_path: Path) -> None:
         assert small.stdout is not None
         fork = int(small.stdout.readline())
         assert fork != small.pid
-        assert process_tree.name(fork) == "told_program"
+        assert one_process.name(fork) == "told_program"
         small.send_signal(signal.SIGTERM)
         small.wait()
-    until(lambda: not process_tree.command_line(fork))
+    until(lambda: not one_process.command_line(fork))
 
 
 def test_a_fork_outlives_the_parent(script: str, tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_a_fork_outlives_the_parent(script: str, tmp_path: Path) -> None:
     ) as small:
         (parent,) = worker_python._parents
         until(lambda: len(process_tree.processes(parent.pid)) > 1)
-        until(lambda: "told_program" in map(process_tree.name, process_tree.processes(parent.pid)))
+        until(lambda: "told_program" in map(one_process.name, process_tree.processes(parent.pid)))
         parent.kill()
         parent.wait()
         answer, _ = small.communicate("later\n")
@@ -199,9 +200,7 @@ def test_what_a_fork_leaves_behind_is_not_waited_for(script: str, tmp_path: Path
     )
     assert done.returncode == 3
     left = [
-        p
-        for p in os.listdir("/proc")
-        if p.isdigit() and process_tree.name(int(p)) == "told_program"
+        p for p in os.listdir("/proc") if p.isdigit() and one_process.name(int(p)) == "told_program"
     ]
     for pid in left:
         if Path(f"/proc/{pid}/cwd").resolve() == tmp_path / "a folder":
@@ -232,7 +231,7 @@ def wish(folder: Path) -> tuple[socket.socket, bytes]:
 def test_a_fork_that_is_not_answered_does_nothing(script: str, tmp_path: Path) -> None:
     line, fork = wish(tmp_path / "a folder")
     line.close()
-    until(lambda: not process_tree.command_line(int.from_bytes(fork, "little")))
+    until(lambda: not one_process.command_line(int.from_bytes(fork, "little")))
     assert not (tmp_path / "a folder" / "noted").exists()
     line, _ = wish(tmp_path / "a folder")
     with line:

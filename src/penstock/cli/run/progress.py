@@ -13,7 +13,6 @@ from penstock.telemetry import (
     Event,
     Failure,
     PlanDecision,
-    Restart,
     Start,
     Stop,
     Warned,
@@ -78,10 +77,6 @@ class Progress:
             self.warnings.append(event.text)
         elif isinstance(event, Stop | Failure):
             self.end = event
-
-    @property
-    def restarted(self) -> bool:
-        return isinstance(self.start, Restart)
 
     @property
     def latest(self) -> Batch | None:

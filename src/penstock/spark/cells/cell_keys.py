@@ -25,24 +25,8 @@ def cell_keys(cells: int) -> list[int]:
     return [_signed(_unhashed(cell)) for cell in range(cells)]
 
 
-def cell_of(key: int) -> int:
-    """The cell that has ``key``: its hash."""
-    return murmur3(key)
-
-
-def murmur3(value: int) -> int:
-    """Spark's hash of an ``int`` column (MurmurHash3, 32 bits, seed 42)."""
-    k = value & _WORD
-    k = _rotated(k * _SCRAMBLE[0] & _WORD, 15) * _SCRAMBLE[1] & _WORD
-    h = (_rotated(_SEED ^ k, 13) * 5 + _MIX) & _WORD
-    h ^= _LENGTH
-    h = (h ^ h >> 16) * _FINISH[0] & _WORD
-    h = (h ^ h >> 13) * _FINISH[1] & _WORD
-    return _signed(h ^ h >> 16)
-
-
 def _unhashed(value: int) -> int:
-    """The one word that :func:`murmur3` takes to ``value``: its steps, undone from the last one."""
+    """The one word whose hash is ``value``: the steps of MurmurHash3, undone from the last one."""
     h = value & _WORD
     h = (h ^ h >> 16) * _inverse(_FINISH[1]) & _WORD
     h = (h ^ h >> 13 ^ h >> 26) * _inverse(_FINISH[0]) & _WORD

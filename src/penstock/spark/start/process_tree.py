@@ -37,31 +37,6 @@ def processes(root: int) -> list[int]:
     return [pid for pid, _ in _tree(root)]
 
 
-def parent(pid: int) -> int:
-    """The parent of ``pid``; 0 if it has ended."""
-    try:
-        text = (_PROC / str(pid) / "stat").read_text()
-    except OSError:
-        return 0
-    return int(text[text.rindex(")") + 2 :].split()[1])
-
-
-def command_line(pid: int) -> str:
-    """How ``pid`` was started; empty if it has ended."""
-    try:
-        return (_PROC / str(pid) / "cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
-
-
-def name(pid: int) -> str:
-    """The name that the system shows for ``pid``, 15 letters at most; empty if it has ended."""
-    try:
-        return (_PROC / str(pid) / "comm").read_text().strip()
-    except OSError:
-        return ""
-
-
 def _tree(root: int) -> Iterator[tuple[int, list[str]]]:
     """The process ``root`` and its descendants, with the fields of ``stat`` from the state on."""
     found: dict[int, list[str]] = {}
