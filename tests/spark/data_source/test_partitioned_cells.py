@@ -18,7 +18,7 @@ import penstock
 import penstock.spark
 from penstock.errors import InputError, OptionError, PenstockWarning
 from penstock.sources.file_source import FileSource
-from penstock.sources.kafka_client import Ends, KafkaClient, Records
+from penstock.sources.kafka_client import Assigned, Ends, KafkaClient, Records
 from penstock.spark.data_source import source_options
 from penstock.spark.data_source.amplification import read_by_cells
 from penstock.spark.data_source.options import lane_of
@@ -38,7 +38,9 @@ class Topics(KafkaClient):
     partitions: dict[str, list[list[bytes]]] = field(default_factory=dict)
     read_of: list[tuple[str, int]] = field(default_factory=list)
 
-    def ends(self, name: str, topics: Sequence[str], is_pattern: bool) -> Ends:
+    def ends(
+        self, name: str, topics: Sequence[str], is_pattern: bool, assigned: Assigned | None = None
+    ) -> Ends:
         return {(t, p): self.ends_of(t, p) for t in topics for p in range(len(self.partitions[t]))}
 
     def ends_of(self, topic: str, partition: int) -> tuple[int, int]:
