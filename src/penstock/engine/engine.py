@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,13 @@ from penstock.engine.running.saved_join import load_join, save_join
 from penstock.engine.running.static_refresh import refresh
 from penstock.engine.state.clock import START
 from penstock.engine.tree.join_tree import JoinTree
-from penstock.errors import NotEnoughMemory, OptionError, PenstockError, TooManyResults
+from penstock.errors import (
+    NotEnoughMemory,
+    OptionError,
+    PenstockError,
+    PenstockWarning,
+    TooManyResults,
+)
 from penstock.kernels.compilation import announce_compilation
 from penstock.kernels.held_signals import HELD, uninterrupted
 from penstock.plan.plan import EDDIES, Plan
@@ -145,6 +152,8 @@ class Engine:
             max_results,
             max_halt,
         )
+        if self.options.unkept:
+            warnings.warn(self.options.unkept, PenstockWarning, stacklevel=2)
         is_given = plan != "auto"
         if plan == "auto" and statistics is not None:
             plan = self._planned(statistics)

@@ -94,6 +94,21 @@ class Options:
             milliseconds("max_halt", max_halt),
         )
 
+    @property
+    def unkept(self) -> str:
+        """What is asked for and nothing keeps, and what would; empty if there is no such thing."""
+        limits = self.limits
+        if limits is None or limits.memory is None or limits.disk != 0:
+            return ""
+        if self.overload.policy != "shed":
+            return ""
+        return (
+            "overload='shed' does not keep Limits(memory=…, disk=0): it leaves out probes, and "
+            "rows only for want of CPU, so a limit on memory that plans cannot keep is told when "
+            "it breaks (metrics()['control']['exceeded']); leave disk=0 out, so that rows go to "
+            "disk, or make windows shorter"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The options as plain values, of which :meth:`of` makes the same."""
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -149,3 +150,19 @@ def test_a_filling_window_changes_the_plan_before_the_limit_breaks(
     assert (max(measured) > limit) != looks_ahead
     assert str(engine.plan) != "((A B) C)"
     assert engine.history[0].exceeded == ()
+
+
+def test_shed_does_not_keep_a_limit_on_memory_and_says_so() -> None:
+    limits = penstock.Limits(memory=100_000, disk=0)
+    with pytest.warns(penstock.PenstockWarning, match="'shed' does not keep Limits"):
+        shed = penstock.Engine(QUERY, limits=limits, overload="shed", feedback="off")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact = penstock.Engine(QUERY, limits=limits, feedback="off")
+        for others in (penstock.Limits(memory=100_000), penstock.Limits(cpu=0.5, disk=0)):
+            penstock.Engine(QUERY, limits=others, overload="shed")
+    for second in range(3):
+        for engine in (shed, exact):
+            engine.push(batch(second, 6_000))
+    assert shed._changes.nbytes == pytest.approx(exact._changes.nbytes, rel=0.05)
+    assert shed.metrics()["control"]["exceeded"] == ["memory"]
