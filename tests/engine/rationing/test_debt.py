@@ -78,3 +78,29 @@ def test_a_pile_is_a_list_that_knows_its_sums(seed: int) -> None:
             debt.undo(dict(marks[0]))
             plain = {origin: list(pieces) for origin, pieces in marks[1].items()}
         same(debt, plain)
+
+
+def test_in_an_endless_shortage_only_pieces_with_something_stale_are_touched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thousand pieces wait, and in each push the first of them gets stale."""
+    touched = 0
+    pick = Owed.pick
+
+    def counted(self: Owed, positions: slice) -> Owed:
+        nonlocal touched
+        touched += 1
+        return pick(self, positions)
+
+    monkeypatch.setattr(Owed, "pick", counted)
+    debt, pushes, age, spread = Debt(), 3_000, 10_000, 30
+    forgotten = 0
+    for push in range(pushes):
+        now = 10 * push
+        births = now + np.arange(10)
+        deadlines = births + age - np.arange(10) * spread // 10
+        debt.owe(A, Owed(10 * push + np.arange(10), births, deadlines, (push, 0)))
+        forgotten += sum(debt.forget_stale(now).values())
+    assert 900 < len(debt.marks()[A].pieces) < 1_100
+    assert len(debt) + forgotten == 10 * pushes
+    assert touched < 5 * pushes

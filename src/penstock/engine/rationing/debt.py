@@ -23,8 +23,9 @@ Each probe is made for itself, so the order makes no difference to the answer; b
 the first to become stale, if they do before it is their turn.
 
 Rows of one slice that wait at one input share their bounds, and are one :class:`Owed`: three
-integers per row. Those of an input lie on each other, and each knows the sums and the extremes of
-all below it: how much is owed, how old it is, and whether anything is stale, is read off the top.
+integers per row. Of each piece is noted how many rows it has, and when the first and the last of
+them was born and gets stale. How much is owed, how old it is, and which pieces have something that
+is stale, is read off these numbers; no piece is touched that has nothing stale.
 An owed row is forgotten when it is stale itself, or when there is no memory to wait for it: the
 oldest first, which hold the most. When a ring is packed its rows
 get new numbers in the same order, so numbers and bounds are carried over.
@@ -37,6 +38,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,44 +79,54 @@ class Owed:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Top:
-    """One piece, with what is known about it and all below it."""
-
-    owed: Owed
-    count: int
-    oldest: int
-    youngest: int
-    earliest: int
-    """The first deadline."""
+_COUNT, _OLDEST, _YOUNGEST, _EARLIEST, _LATEST = range(5)
 
 
-_Pile = tuple[_Top, ...]
+class _Pile(NamedTuple):
+    """Pieces of one input, the youngest last."""
+
+    pieces: tuple[Owed, ...] = ()
+    facts: Int64s = np.empty((5, 0), np.int64)
+    """Of each piece its rows, their first and last birth, their first and last deadline."""
+
+    def with_more(self, pieces: Iterable[Owed]) -> _Pile:
+        """The pile with those of ``pieces`` on top that have rows."""
+        more = [each for each in pieces if len(each)]
+        if not more:
+            return self
+        facts = np.array([_facts(each) for each in more], np.int64).T
+        return _Pile((*self.pieces, *more), np.hstack([self.facts, facts]))
+
+    def replaced(self, positions: Int64s, others: Sequence[Owed]) -> _Pile:
+        """The pile with ``others`` at these ``positions``, without those that have no rows."""
+        if not len(positions):
+            return self
+        pieces, facts = list(self.pieces), self.facts.copy()
+        for position, other in zip(positions, others, strict=True):
+            pieces[position] = other
+            facts[:, position] = _facts(other) if len(other) else 0
+        left = facts[_COUNT] > 0
+        return _Pile(tuple(compress(pieces, left)), np.ascontiguousarray(facts[:, left]))
+
+    @property
+    def count(self) -> int:
+        return int(self.facts[_COUNT].sum())
+
+    @property
+    def oldest(self) -> int:
+        return int(self.facts[_OLDEST].min(initial=END))
+
+    @property
+    def youngest(self) -> int:
+        return int(self.facts[_YOUNGEST].max(initial=START))
 
 
-def _on(pile: Sequence[_Top], owed: Owed) -> _Top:
-    """What lies on top of ``pile`` if ``owed`` is put there."""
-    count, oldest, youngest = len(owed), owed.oldest, int(owed.births.max())
-    earliest = int(owed.deadlines.min())
-    if not pile:
-        return _Top(owed, count, oldest, youngest, earliest)
-    below = pile[-1]
-    return _Top(
-        owed,
-        count + below.count,
-        min(oldest, below.oldest),
-        max(youngest, below.youngest),
-        min(earliest, below.earliest),
-    )
+_NOTHING = _Pile()
 
 
-def _piled(pieces: Iterable[Owed], below: _Pile = ()) -> _Pile:
-    """The pile of those ``pieces`` that have rows."""
-    pile = list(below)
-    for owed in pieces:
-        if len(owed):
-            pile.append(_on(pile, owed))
-    return tuple(pile)
+def _facts(owed: Owed) -> tuple[int, ...]:
+    births, deadlines = owed.births, owed.deadlines
+    return (len(owed), *(int(f()) for f in (births.min, births.max, deadlines.min, deadlines.max)))
 
 
 class Debt:
@@ -123,15 +136,11 @@ class Debt:
         self._piles: dict[StreamSet, _Pile] = {}
         self._watched: list[tuple[Rows, Follower]] = []
 
-    @property
-    def _tops(self) -> list[_Top]:
-        return [pile[-1] for pile in self._piles.values() if pile]
-
     def __len__(self) -> int:
-        return sum(top.count for top in self._tops)
+        return sum(pile.count for pile in self._piles.values())
 
     def __bool__(self) -> bool:
-        return any(self._piles.values())
+        return any(pile.pieces for pile in self._piles.values())
 
     @property
     def nbytes(self) -> int:
@@ -140,36 +149,36 @@ class Debt:
     @property
     def by_input(self) -> dict[StreamSet, int]:
         """How many rows of each input owe their probe."""
-        return {origin: pile[-1].count for origin, pile in self._piles.items() if pile}
+        return {origin: pile.count for origin, pile in self._piles.items() if pile.pieces}
 
     @property
     def oldest(self) -> int:
         """The earliest birth of a row that owes; the end of time if none does."""
-        return min((top.oldest for top in self._tops), default=END)
+        return min((pile.oldest for pile in self._piles.values()), default=END)
 
     @property
     def youngest(self) -> int:
         """The latest birth of a row that owes; the beginning of time if none does."""
-        return max((top.youngest for top in self._tops), default=START)
+        return max((pile.youngest for pile in self._piles.values()), default=START)
 
     def items(self) -> Iterator[tuple[StreamSet, Owed]]:
         for origin, pile in self._piles.items():
-            for each in pile:
-                yield origin, each.owed
+            for each in pile.pieces:
+                yield origin, each
 
     # -- a push ------------------------------------------------------------------------------
 
     def owe(self, origin: StreamSet, owed: Owed) -> None:
         """``owed`` of the input ``origin`` have not probed."""
-        self._piles[origin] = _piled([owed], self._piles.get(origin, ()))
+        self._piles[origin] = self._piles.get(origin, _NOTHING).with_more([owed])
 
     def take(self, origin: StreamSet, most: int) -> Owed | None:
         """The last of what ``origin`` owes, at most so many rows: they are about to probe."""
-        pile = self._piles.get(origin, ())
-        if not pile:
+        pile = self._piles.get(origin, _NOTHING)
+        if not pile.pieces:
             return None
-        last = pile[-1].owed
-        self._piles[origin] = pile[:-1]
+        last = pile.pieces[-1]
+        self._piles[origin] = _Pile(pile.pieces[:-1], pile.facts[:, :-1])
         if len(last) <= most:
             return last
         self.owe(origin, last.pick(slice(0, len(last) - most)))
@@ -177,43 +186,50 @@ class Debt:
 
     def next_origin(self) -> StreamSet | None:
         """Whose turn it is to pay: the input whose last debt is the youngest."""
-        fronts = [(pile[-1].owed.oldest, o) for o, pile in self._piles.items() if pile]
+        fronts = [(int(p.facts[_OLDEST, -1]), o) for o, p in self._piles.items() if p.pieces]
         return max(fronts, key=lambda each: each[0])[1] if fronts else None
 
     def forget_stale(self, now: int) -> dict[StreamSet, int]:
         """Let go of rows whose results would be stale at ``now``; how many of each input."""
-        late = [o for o, pile in self._piles.items() if pile and pile[-1].earliest < now]
-        return self._keep(late, lambda owed: owed.deadlines >= now)
+        return self._forget((_EARLIEST, _LATEST), now, lambda owed: owed.deadlines >= now)
 
     def forget_older(self, instant: int) -> dict[StreamSet, int]:
         """Let go of rows that were born before ``instant``; how many of each input."""
-        old = [o for o, pile in self._piles.items() if pile and pile[-1].oldest < instant]
-        return self._keep(old, lambda owed: owed.births >= instant)
+        return self._forget((_OLDEST, _YOUNGEST), instant, lambda owed: owed.births >= instant)
+
+    def _forget(
+        self, facts: tuple[int, int], instant: int, wanted: Callable[[Owed], Bools]
+    ) -> dict[StreamSet, int]:
+        """Let go of rows that are not ``wanted``, of pieces whose first one of two ``facts`` lies
+        before ``instant``; if the last does too, none of their rows is wanted."""
+        gone = {}
+        for origin, pile in self._piles.items():
+            late = np.flatnonzero(pile.facts[facts[0]] < instant)
+            if len(late):
+                done = pile.facts[facts[1], late] < instant
+                gone[origin] = self._thin_out(origin, late, done, wanted)
+        return gone
 
     def keep(self, origin: StreamSet, wanted: Callable[[Int64s], Bools]) -> None:
         """Let go of rows of ``origin`` that are not ``wanted``."""
-        self._keep([origin], lambda owed: wanted(owed.rows))
+        number = len(self._piles.get(origin, _NOTHING).pieces)
+        every, none = np.arange(number), np.zeros(number, np.bool_)
+        self._thin_out(origin, every, none, lambda owed: wanted(owed.rows))
 
-    def _keep(
-        self, origins: Iterable[StreamSet], wanted: Callable[[Owed], Bools]
-    ) -> dict[StreamSet, int]:
-        """Let go of rows of ``origins`` that are not ``wanted``; how many of each."""
-        gone = {}
-        for origin in origins:
-            pile = self._piles.get(origin, ())
-            kept = [wanted(each.owed) for each in pile]
-            whole = 0
-            while whole < len(pile) and kept[whole].all():
-                whole += 1
-            changed = zip(pile[whole:], kept[whole:], strict=True)
-            left = _piled(
-                (each.owed.pick(np.flatnonzero(keep)) for each, keep in changed), pile[:whole]
+    def _thin_out(
+        self, origin: StreamSet, late: Int64s, done: Bools, wanted: Callable[[Owed], Bools]
+    ) -> int:
+        """Let go of rows that are not ``wanted`` of the pieces of ``origin`` at ``late``, and of
+        all of those that are ``done``; how many."""
+        pile = self._piles.get(origin, _NOTHING)
+        left = [
+            pile.pieces[position].pick(
+                slice(0, 0) if is_done else np.flatnonzero(wanted(pile.pieces[position]))
             )
-            self._piles[origin] = left
-            number = (pile[-1].count if pile else 0) - (left[-1].count if left else 0)
-            if number:
-                gone[origin] = number
-        return gone
+            for position, is_done in zip(late, done, strict=True)
+        ]
+        self._piles[origin] = fewer = pile.replaced(late, left)
+        return pile.count - fewer.count
 
     def marks(self) -> Marks:
         return dict(self._piles)
@@ -251,10 +267,12 @@ class Debt:
     ) -> None:
         """The rows ``kept`` of an input are numbered from ``first`` on."""
         changed = {
-            origin: _piled(_moved(each.owed, kept, first) for each in self._piles.get(origin, ()))
+            origin: _NOTHING.with_more(
+                _moved(each, kept, first) for each in self._piles.get(origin, _NOTHING).pieces
+            )
         }
         for other in others:
-            changed[other] = _piled(
+            changed[other] = _NOTHING.with_more(
                 Owed(
                     owed.rows,
                     owed.births,
@@ -265,7 +283,7 @@ class Debt:
                         *owed.bounds[place + 1 :],
                     ),
                 )
-                for owed in (each.owed for each in self._piles.get(other, ()))
+                for owed in self._piles.get(other, _NOTHING).pieces
             )
         self._piles |= changed
 
