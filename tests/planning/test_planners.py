@@ -45,7 +45,7 @@ def test_probe_orders_are_the_cheapest_of_all(seed: int) -> None:
     problem = random_problem(random.Random(seed), 5, storage=TUPLES)
     world = World(
         dict(problem.statistics.rates),
-        {s.alias: s.window.milliseconds / 1000 for s in problem.query.streams},  # type: ignore[union-attr]
+        {s.alias: s.window.span / 1000 for s in problem.query.streams if s.window.span},
         {frozenset(p): v for p, v in problem.statistics.selectivities.items()},
         problem.costs,
         False,

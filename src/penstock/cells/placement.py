@@ -57,7 +57,7 @@ from penstock.cells.reading import PartedStreams, least_read, parted_grids
 from penstock.cells.shares import best_shares, replication
 from penstock.errors import InputError, OptionError
 from penstock.query.expression import Column, Expression, columns_of, streams_of
-from penstock.query.join_graph import JoinGraph, Rows
+from penstock.query.join_graph import JoinGraph
 from penstock.values.partitioner import Partitioner
 from penstock.values.value_hash import value_hashes
 from penstock.values.wiring import wire
@@ -346,7 +346,7 @@ def _checked(query: JoinGraph, shares: Mapping[str, float]) -> Mapping[str, floa
 def _why_one_cell(query: JoinGraph) -> str | None:
     moving = [s for block in query.blocks for s in block.streams if not s.is_static]
     if query.by_rows:
-        whole = any(isinstance(s.window, Rows) and not s.window.partition_by for s in moving)
+        whole = any(s.window.latest_of_all is not None for s in moving)
         if whole or query.is_grouped or query.minus:
             return "ROWS windows count all tuples of a stream"
     if any(block.is_grouped for block in query.blocks) and query.minus:
@@ -445,11 +445,7 @@ def _is_counted_by(query: JoinGraph, columns: Mapping[str, Expression]) -> bool:
         if stream.is_static:
             continue
         expression = columns.get(stream.alias)
-        if not (
-            isinstance(stream.window, Rows)
-            and isinstance(expression, Column)
-            and expression.name in stream.window.partition_by
-        ):
+        if not (isinstance(expression, Column) and expression.name in stream.window.partition_by):
             return False
     return True
 

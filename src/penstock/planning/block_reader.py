@@ -28,7 +28,6 @@ from penstock.planning.storage import KEY, LIFESPAN, Storage, is_number_of_64_bi
 from penstock.planning.unit_costs import UnitCosts
 from penstock.query.expression import Column, Comparison, Expression, columns_of, streams_of
 from penstock.query.join_graph import EquiPredicate, JoinGraph, Predicate, Stream
-from penstock.query.window import Range, Rows
 
 EQUAL = 0.1
 """The share that an equality with a constant, or one over three streams, lets through."""
@@ -164,14 +163,14 @@ class BlockReader:
                 f"hint: Statistics(rates={{{alias!r}: tuples per second, …}})"
             )
         lasts = False
-        if isinstance(stream.window, Range):
-            seconds = max(stream.window.milliseconds / 1000, 1 / self.ticks_per_second)
+        if stream.window.span is not None:
+            seconds = max(stream.window.span / 1000, 1 / self.ticks_per_second)
             kept = rate * passing
             rows = size = kept * seconds
             turnover = 1 / seconds
-        elif isinstance(stream.window, Rows):
+        elif stream.window.latest is not None:
             # Tuples that fail a predicate still push others out, so they are kept.
-            rows = given if given is not None else self.row_count(stream, stream.window)
+            rows = given if given is not None else self.row_count(stream, stream.window.latest)
             kept, size = rate, rows * passing
             turnover = rate / rows if rows else 0.0
         else:
@@ -185,15 +184,16 @@ class BlockReader:
         window = Window(alias, rate, kept, rows, self.width(stream), lasts, self.texts(stream))
         return window, size, turnover
 
-    def row_count(self, stream: Stream, window: Rows) -> float:
+    def row_count(self, stream: Stream, latest: int) -> float:
+        """Rows of a window that holds the ``latest`` of each partition."""
         partitions = 1.0
-        for column in window.partition_by:
+        for column in stream.window.partition_by:
             count = self.distinct(stream, column)
             if count is None:
                 count = PARTITIONS
                 self.assume(f"{stream.alias}.{column} has {PARTITIONS} values")
             partitions *= count
-        return window.count * partitions
+        return latest * partitions
 
     def distinct(self, stream: Stream, column: str) -> float | None:
         known = self.statistics.distinct

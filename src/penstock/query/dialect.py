@@ -45,7 +45,7 @@ from penstock.query.syntax import (
     WindowClause,
 )
 from penstock.query.time_units import MICROSECONDS, UNITS
-from penstock.query.window import Range, Rows, Unbounded
+from penstock.query.window import Range, Rows, Unbounded, Window
 
 Node = TypeVar("Node", bound=exp.Expr)
 
@@ -342,7 +342,7 @@ class CQL(Dialect):
             start = self._curr
             self._advance()
             keys: list[Name] = []
-            window: Range | Rows | Unbounded
+            window: Window
             if self._match_text_seq("PARTITION"):
                 if not self._match_text_seq("BY"):
                     self._unexpected("BY after PARTITION")

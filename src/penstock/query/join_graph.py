@@ -45,7 +45,7 @@ class Stream:
 
     @property
     def is_static(self) -> bool:
-        return isinstance(self.window, Static)
+        return not self.window.has_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class JoinGraph:
     @property
     def by_rows(self) -> bool:
         """Whether the time line is the arrival order (ROWS windows) and not event time."""
-        return any(isinstance(s.window, Rows) for block in self.blocks for s in block.streams)
+        return any(s.window.latest is not None for block in self.blocks for s in block.streams)
 
     @property
     def blocks(self) -> tuple[JoinGraph, ...]:

@@ -19,7 +19,7 @@ from penstock.query.join_graph import ARRIVAL, JoinGraph, Stream, TimeUnit
 from penstock.query.scope import listed, matching, suggestion
 from penstock.query.syntax import Block, FromItem, Name, Query, Span
 from penstock.query.types import Family, family, is_comparable, plain
-from penstock.query.window import Range, Rows, Static, Unbounded, Window, duration
+from penstock.query.window import Rows, Static, Window, duration
 
 _TEXTS = "event_time_format='iso' reads texts such as 2026-03-01 12:00:00; or give their format"
 _EXAMPLE = "[RANGE 5 MINUTES], [ROWS 10] or [UNBOUNDED]"
@@ -84,9 +84,9 @@ def by_rows(query: Query, text: str) -> bool:
     lines: dict[bool, FromItem] = {}
     for block in query.blocks:
         for item in block.streams:
-            if item.window is None or isinstance(item.window.window, Unbounded):
+            if item.window is None or item.window.window.is_endless:
                 continue
-            rows = isinstance(item.window.window, Rows)
+            rows = item.window.window.latest is not None
             lines.setdefault(rows, item)
             if len(lines) == 2:
                 other = lines[not rows]
@@ -138,7 +138,7 @@ def _stream(item: FromItem, sources: Sources, text: str, *, rows: bool) -> Strea
     schema = sources.schemas[source]
     event_time = sources.event_time_of(source)
     window = _window(item, source, schema, event_time, text, rows=rows)
-    if not isinstance(window, Static) and event_time is not None:
+    if window.has_time and event_time is not None:
         kind = schema.field(event_time).type
         if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind)):
             raise QueryError(
@@ -222,14 +222,14 @@ def _freshness(item: FromItem, window: Window, text: str) -> int | None:
     clause = item.freshness
     if clause is None:
         return None
-    if not isinstance(window, Range):
-        shown = "no window" if isinstance(window, Static) else str(window)
+    if window.span is None:
+        shown = str(window) if window.has_time else "no window"
         raise QueryError(
             f"FRESHNESS goes with RANGE windows; {item.alias.text} has {shown}",
             text,
             *clause.span,
         )
-    if clause.milliseconds < window.milliseconds:
+    if clause.milliseconds < window.span:
         raise QueryError(
             f"FRESHNESS {duration(clause.milliseconds)} of {item.alias.text} is shorter than its "
             f"window {window}",

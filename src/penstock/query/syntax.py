@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from penstock.query.join_graph import Emission
-from penstock.query.window import Range, Rows, Unbounded
+from penstock.query.window import Window
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -34,7 +34,7 @@ class Name:
 class WindowClause:
     """``[…]``. ``partition_by`` of the window is empty: the names are still to be resolved."""
 
-    window: Range | Rows | Unbounded
+    window: Window
     partition_by: tuple[Name, ...]
     span: Span
 

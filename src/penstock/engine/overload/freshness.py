@@ -27,7 +27,6 @@ from penstock.engine.state.composites import Composites
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.rows import BIRTH, DEATH
 from penstock.query.join_graph import JoinGraph
-from penstock.query.window import Range, Rows
 
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
@@ -46,9 +45,7 @@ class Freshness:
         }
         """FRESHNESS as written, in ticks, by stream."""
         self._windows = {
-            s.alias: s.window.milliseconds * ticks
-            for s in graph.streams
-            if isinstance(s.window, Range)
+            s.alias: s.window.span * ticks for s in graph.streams if s.window.span is not None
         }
         self.limits = self._windows | self.asked
         """As written or by default."""
@@ -103,16 +100,16 @@ class Freshness:
         """
         share = np.ones(len(births))
         for alias in streams:
-            window = self._leaves[alias].stream.window
-            if isinstance(window, Range):
+            latest = self._leaves[alias].stream.window.latest_of_all
+            if alias in self._windows:
                 left = births - (now - self.limits[alias])
                 share *= np.clip((left + 1) / (self._windows[alias] + 1), 0.0, 1.0)
-            elif isinstance(window, Rows) and not window.partition_by:
+            elif latest is not None:
                 ring = self._leaves[alias].rows
                 held = np.arange(ring.tail, ring.head)
                 held = ring.take(BIRTH, held)[ring.take(DEATH, held) >= now]
                 there = np.searchsorted(held, births, side="right")
-                share *= np.clip(there / min(window.count, max(1, ring.head)), 0.0, 1.0)
+                share *= np.clip(there / min(latest, max(1, ring.head)), 0.0, 1.0)
         return share
 
     def allows(self, oldest: Sequence[int], now: int) -> bool:

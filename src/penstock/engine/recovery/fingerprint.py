@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from penstock.query.join_graph import JoinGraph, Rows
+from penstock.query.join_graph import JoinGraph
 
 
 def fingerprint(query: JoinGraph) -> str:
@@ -20,7 +20,7 @@ def fingerprint(query: JoinGraph) -> str:
             parts.append(block.having)
         for stream in block.streams:
             window = stream.window
-            read = [*(window.partition_by if isinstance(window, Rows) else ()), stream.event_time]
+            read = [*window.partition_by, stream.event_time]
             types = [stream.schema.field(name).type for name in read if name is not None]
             parts += [stream.alias, stream.source, window, stream.event_time, types]
             parts.append(stream.freshness)

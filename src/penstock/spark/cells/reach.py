@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.query.join_graph import JoinGraph
-from penstock.query.window import Range, Rows
 from penstock.sources.ledger import Note
 from penstock.sources.portion import Source
 from penstock.spark.cells.cell import CellSettings
@@ -53,16 +52,14 @@ class Reach:
         if query.by_rows:
             counts: dict[str, int | None] = {}
             for stream in streams:
-                window = stream.window
-                plain = isinstance(window, Rows) and not window.partition_by and not query.minus
-                count = window.count if plain and isinstance(window, Rows) else None
+                count = None if query.minus else stream.window.latest_of_all
                 counts[stream.source] = _longer(counts.get(stream.source, 0), count)
             return cls({}, counts)
         spans: dict[str, int | None] = {}
         for stream in streams:
-            window = stream.window
-            span = window.milliseconds * 10**6 if isinstance(window, Range) else None
-            spans[stream.source] = _longer(spans.get(stream.source, 0), span)
+            span = stream.window.span
+            lives = None if span is None else span * 10**6
+            spans[stream.source] = _longer(spans.get(stream.source, 0), lives)
         if query.minus:
             longest = _longest(spans)
             return cls(dict.fromkeys(spans, None if longest is None else 2 * longest), {})
