@@ -396,7 +396,8 @@ def test_points_of_jaqpot_are_those_of_the_simulation(monkeypatch: pytest.Monkey
 
 
 def test_a_tiny_run_of_jisc(tmp_path: Path) -> None:
-    small: dict[str, int | str] = {"window": 200, "batch": 50, "case": "worst", "rounds": 2}
+    small: dict[str, int | float | str]
+    small = {"window": 200, "batch": 50, "case": "worst", "rounds": 2, "domain": 1.0}
     stages = [row for n in (3, 4) for row in measure_stage({**small, "joins": n}, 1)]
     assert "with 4 joins" in shown(BY_NAME["jisc-8"], stages, tmp_path)
     often = [
@@ -405,13 +406,28 @@ def test_a_tiny_run_of_jisc(tmp_path: Path) -> None:
         for row in measure_frequency({**small, "joins": 3, "every": every, "windows": 1.0}, 1)
     ]
     assert "over that of JISC" in shown(BY_NAME["jisc-11"], often, tmp_path)
-    assert "symmetric" in shown(BY_NAME["jisc-9"], measure_normal({"small": True}, 1), tmp_path)
+    assert "symmetric" in shown(
+        BY_NAME["jisc-9"], measure_normal({**small, "joins": 3}, 1), tmp_path
+    )
     latencies = [
         row
-        for join, window in (("hash", 500), ("nested-loops", 200))
-        for row in measure_latency({"join": join, "window": window}, 1)
+        for join, window in (("hash", 500), ("nested-loops", 200), ("theta", 1_000))
+        for row in measure_latency(
+            {**small, "joins": 3, "join": join, "window": window, "batch": 20}, 1
+        )
     ]
-    assert "windows of 500: JISC" in shown(BY_NAME["jisc-10"], latencies, tmp_path)
+    text = shown(BY_NAME["jisc-10"], latencies, tmp_path)
+    assert "hash, windows of 500: JISC" in text
+    assert "theta, windows of 1,000: JISC" in text
+
+
+@pytest.mark.parametrize("number", range(7, 13))
+def test_full_figures_of_jisc_take_five_rounds_and_other_settings(number: int) -> None:
+    points = BY_NAME[f"jisc-{number}"].points("full")
+    assert {point.parameters["rounds"] for point in points} == {5}
+    varied = {"joins"} if number < 9 else {"domain"}
+    for name in varied:
+        assert len({point.parameters[name] for point in points}) > 1
 
 
 def test_a_tiny_run_of_every_strategy(tmp_path: Path) -> None:
@@ -461,7 +477,9 @@ def test_verdicts_on_jisc() -> None:
 
     def normal(plain: float, eddy: float) -> str:
         seconds = {"jisc": 1.0, "symmetric hash join": plain, "cacq": eddy}
-        return jisc.normal_verdict([{"strategy": n, "s": s} for n, s in seconds.items()]).standing
+        return jisc.normal_verdict(
+            [{"strategy": n, "s": s, "of jisc": s} for n, s in seconds.items()]
+        ).standing
 
     assert normal(1.01, 2.0) == "holds"
     assert normal(0.5, 2.0) == "holds in part"
@@ -469,7 +487,16 @@ def test_verdicts_on_jisc() -> None:
 
     def latency(moving: float) -> str:
         return jisc.latency_verdict(
-            [{"join": "hash", "window": 10, "jisc s": 1.0, "moving-state s": moving}]
+            [
+                {
+                    "join": "hash",
+                    "joins": 3,
+                    "domain": 1.0,
+                    "window": 10,
+                    "jisc s": 1.0,
+                    "moving-state s": moving,
+                }
+            ]
         ).standing
 
     assert latency(3.0) == "holds"

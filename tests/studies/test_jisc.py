@@ -15,10 +15,8 @@ from penstock_studies.jisc import figures
 from penstock_studies.jisc.contest import contest, least, ordinary
 from penstock_studies.jisc.propositions import (
     expected_complete,
-    propositions,
     simulated_complete,
     variance_complete,
-    verdict_propositions,
 )
 from penstock_studies.jisc.setting import (
     Setting,
@@ -42,12 +40,10 @@ def test_best_and_worst_case_are_what_they_are_called() -> None:
 
 
 @pytest.mark.parametrize("case", [best_case, worst_case])
-def test_a_migration_stage_has_ratios_of_what_was_spent(case: figures.Case) -> None:
-    row = figures.migration_stage(SMALL, case, seed=1)
-    assert row["joins"] == 3
-    assert row["unchanged s"] > 0
-    assert row["cacq / jisc"] == row["cacq s"] / row["jisc s"] > 0
-    assert row["parallel-track / jisc"] == row["parallel-track s"] / row["jisc s"] > 0
+def test_a_migration_stage_times_each_strategy(case: figures.Case) -> None:
+    spent = figures.migration_stage(SMALL, case, seed=1)
+    assert spent.keys() == {"jisc", "parallel-track", "cacq", "unchanged"}
+    assert min(spent.values()) > 0
 
 
 def test_every_strategy_makes_the_change_that_is_timed() -> None:
@@ -60,8 +56,23 @@ def test_every_strategy_makes_the_change_that_is_timed() -> None:
 
 def test_a_plan_that_does_not_run_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(penstock.Engine, "migrate", lambda *_: None)
-    with pytest.raises(penstock.PenstockError, match="and not"):
-        one_round(SMALL, worst_case, 1, 0, {})
+    for measure in (
+        lambda: one_round(SMALL, worst_case, 1, 0, {}),
+        lambda: figures.migration_stage(SMALL, worst_case, 1),
+        lambda: figures.normal_operation(SMALL, 1),
+        lambda: figures.latency(SMALL, "jisc", 1),
+        lambda: figures.frequency(SMALL, worst_case, 0.5, 1.0, 1),
+    ):
+        with pytest.raises(penstock.PenstockError, match="and not"):
+            measure()
+
+
+def test_comparisons_leave_a_tuple_as_many_partners_as_equal_values() -> None:
+    for domain in (0.5, 1.0, 10.0):
+        setting = Setting(1, 4_000, 4_000, "theta", domain)
+        (batches,) = setting.batches(1.0, seed=1)
+        engine = setting.engine("(S0 S1)")
+        assert 0.7 < engine.push(batches).num_rows * domain / 4_000 < 1.3
 
 
 def test_the_purge_checks_of_the_paper_end_with_the_old_plan() -> None:
@@ -85,17 +96,16 @@ def test_values_are_as_many_as_a_setting_says() -> None:
 
 
 def test_frequent_transitions_and_latency_run() -> None:
-    row = figures.frequency(SMALL, worst_case, every=0.5, windows=1.0, seed=1)
-    assert row["jisc s"] > 0
-    for join in ("hash", "nested-loops"):
+    spent = figures.frequency(SMALL, worst_case, every=0.5, windows=1.0, seed=1)
+    assert spent["jisc"] > 0
+    for join in ("hash", "nested-loops", "theta"):
         setting = Setting(3, 200, 20, join)
         assert figures.latency(setting, "moving-state", seed=1) > 0
 
 
 def test_normal_operation_runs() -> None:
-    rows = figures.figure_9(quick=True, seed=1)
-    assert [row["strategy"] for row in rows] == ["jisc", "symmetric hash join", "cacq"]
-    assert rows[0]["of jisc"] == 1.0
+    spent = figures.normal_operation(SMALL, seed=1, rounds=2)
+    assert list(spent) == ["jisc", "symmetric hash join", "cacq"]
 
 
 def test_a_contest_with_a_wrong_answer_is_none() -> None:
@@ -133,36 +143,6 @@ def test_engines_take_turns_in_another_order_each_time() -> None:
     assert len(followed) == 6
 
 
-def test_verdicts_read_the_rows() -> None:
-    good = [{"parallel-track / jisc": 1.5, "cacq / jisc": 2.0}]
-    bad = [{"parallel-track / jisc": 1.5, "cacq / jisc": 0.8}]
-    for verdict in (figures.verdict_7, figures.verdict_8, figures.verdict_11, figures.verdict_12):
-        assert verdict(good).holds
-        assert not verdict(bad).holds
-        assert "0.80 times" in verdict(bad).measured
-    priced = [{**good[0], "parallel-track s": 3.0, "unchanged s": 2.0}]
-    assert "1.50 to 1.50 times the old plan" in figures.verdict_8(priced).measured
-    normal = [
-        {"strategy": "jisc", "of jisc": 1.0},
-        {"strategy": "symmetric hash join", "of jisc": 0.99},
-        {"strategy": "cacq", "of jisc": 1.9},
-    ]
-    assert figures.verdict_9(normal).holds
-    assert not figures.verdict_9([*normal[:1], {**normal[1], "of jisc": 0.9}, normal[2]]).holds
-    late = [
-        {
-            "join": join,
-            "window": window,
-            "jisc s": 0.1,
-            "moving-state s": 0.1 * ratio,
-            "moving-state / jisc": ratio,
-        }
-        for join, window, ratio in [("hash", 10, 1), ("hash", 20, 9), ("nested-loops", 10, 99)]
-    ]
-    assert figures.verdict_10(late).holds
-    assert not figures.verdict_10([late[0], late[2]]).holds
-
-
 def test_proposition_1_against_all_exchanges() -> None:
     """The formulas against the definition, with every pair of positions and its probability."""
     for n in (2, 5, 12):
@@ -184,4 +164,3 @@ def test_the_simulation_agrees_with_the_propositions() -> None:
     found = simulated_complete(10, 500, np.random.default_rng(3))
     assert found.min() >= 1
     assert found.max() <= 9  # At least one state is incomplete.
-    assert verdict_propositions(propositions(quick=True, seed=3)).holds

@@ -28,6 +28,8 @@ Between = Callable[[str, penstock.Engine, int], None]
 """What happens to an engine before a push: its name, itself, and the number of the push."""
 
 Watch = Callable[[str, penstock.Engine], None]
+Wanted = Callable[[str, int], str | None]
+"""The plan that an engine is to run, by its name and the number of the push; None: any."""
 
 
 def contest(
@@ -36,12 +38,14 @@ def contest(
     between: Between | None = None,
     seed: int = 0,
     watch: Watch | None = None,
+    wanted: Wanted | None = None,
 ) -> Spent:
     """CPU seconds that each engine takes for each of ``pushes``, and for what ``between`` does to
     it before.
 
     ``seed`` is that of the order in which they take turns. ``watch`` looks at each engine after a
-    push, which does not count.
+    push, which does not count. An engine that does not run the plan that is ``wanted`` of it is an
+    error: its time would be that of another plan.
     """
     gc.collect()
     gc.freeze()
@@ -56,11 +60,20 @@ def contest(
                 between(name, engine, number)
             results.add(engine.push(batches).num_rows)
             seconds[name].append(time.process_time() - started)
+            if wanted is not None:
+                must_run(wanted(name, number), name, engine)
             if watch is not None:
                 watch(name, engine)
         if len(results) != 1:
             raise penstock.PenstockError(f"push {number}: engines disagree, {sorted(results)}")
     return {name: np.array(spent) for name, spent in seconds.items()}
+
+
+def must_run(plan: str | None, name: str, engine: penstock.Engine) -> None:
+    """Raise an error if the ``engine`` of that name runs another plan."""
+    runs = str(engine.running_plan)
+    if plan is not None and runs != plan:
+        raise penstock.PenstockError(f"{name} runs {runs}, and not {plan}")
 
 
 def least(rounds: Sequence[Spent]) -> dict[str, float]:

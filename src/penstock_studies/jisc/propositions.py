@@ -17,13 +17,11 @@ n - (j - i): it changes the places in a plan and counts states by Definition 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from math import log
 from typing import Any
 
 import numpy as np
 
-from penstock_studies.jisc.figures import Finding
 from penstock_studies.jisc.setting import complete_states
 
 Row = dict[str, Any]
@@ -63,19 +61,8 @@ def simulated_complete(n: int, draws: int, random: np.random.Generator) -> np.nd
     return counts
 
 
-def propositions(
-    quick: bool, seed: int, progress: Callable[[str], None] = lambda _: None
-) -> list[Row]:
-    """Analysis beside simulation for plans of more and more joins."""
-    rows = []
-    for n in (5, 20) if quick else (5, 10, 20, 50, 100, 200):
-        progress(f"{n} joins")
-        rows.append(propositions_for(n, 400 if quick else 4_000, seed))
-    return rows
-
-
 def propositions_for(n: int, draws: int, seed: int) -> Row:
-    """The same for plans of ``n`` joins."""
+    """Analysis beside simulation for plans of ``n`` joins."""
     found = simulated_complete(n, draws, np.random.default_rng(seed))
     mean, variance = expected_complete(n), variance_complete(n)
     return {
@@ -90,15 +77,3 @@ def propositions_for(n: int, draws: int, seed: int) -> Row:
         "expected share": mean / n,
         "within 10 % of n": float((found >= 0.9 * n).mean()),
     }
-
-
-def verdict_propositions(rows: Sequence[Row]) -> Finding:
-    """The means agree within four standard errors, and shares grow towards 1."""
-    worst = max(abs(row["expected"] - row["simulated"]) / row["error"] for row in rows)
-    shares = [row["expected share"] for row in rows]
-    return Finding(
-        "about n - n / (2 ln n) of n states are complete: most of them",
-        f"simulated means are at most {worst:.1f} standard errors from the formula; the share "
-        f"grows from {shares[0]:.0%} to {shares[-1]:.0%}",
-        worst <= 4 and shares == sorted(shares),
-    )

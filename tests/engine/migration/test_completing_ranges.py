@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import penstock
-from penstock.engine.completion import asked_ranges
+from penstock.engine.completion import asked_ranges, missing
 from penstock.engine.join import join_step
 from penstock.engine.join.ordered_pairs import OrderedPairs
 from penstock.kernels import probe
@@ -94,10 +94,10 @@ def test_only_what_is_asked_for_is_made(where: str, partners: range, execution: 
     engine.push({"B": rows, "C": rows})
     engine.push({"A": pa.table([[0], [1_000], [-9_999], [0]], schema=SCHEMA)})
     engine.migrate("(A (B C))", strategy="jisc")
-    (missing,) = engine.trees[0].missing
+    (lacking,) = engine.trees[0].missing
     table = engine.push({"A": pa.table([[1], [1_001], [995], [0]], schema=SCHEMA)})
     assert sorted(table["b"].to_pylist()) == list(partners)
-    assert missing.completed == len(partners)
+    assert lacking.completed == len(partners)
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
@@ -122,7 +122,7 @@ def test_a_state_of_which_all_is_asked_for_is_not_made_by_trying_all_pairs(
         engine = penstock.Engine.restore(graph, engine.checkpoint())
     else:
         engine.migrate("((A B) C)", strategy="jisc")
-    (missing,) = engine.trees[0].missing
+    (lacking,) = engine.trees[0].missing
     tried = 0
     nested_loop, parts = probe.nested_loop, OrderedPairs.parts
 
@@ -141,10 +141,41 @@ def test_a_state_of_which_all_is_asked_for_is_not_made_by_trying_all_pairs(
     pairs = int((high[:, None] < low).sum())
     assert 20 * pairs < size**2
     engine.push({"C": rows([size], [3], [0])})
-    assert missing.completed == pairs
+    assert lacking.completed == pairs
     assert tried == pairs
     engine.push({"C": rows([size + 1], [4], [0])})
     assert tried == pairs
+
+
+def test_a_state_that_is_being_made_is_not_asked_for_what_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At once, a state is made of one below that lacks nothing any more, by comparisons as well."""
+    where = "A.x BETWEEN B.y - 1 AND B.y + 1 AND B.x BETWEEN C.y - 1 AND C.y + 1 AND C.x < D.y"
+    sources = ", ".join(f"{s} [RANGE 9 SECONDS]" for s in "ABCD")
+    graph = penstock.parse(
+        f"SELECT A.id AS a, D.id AS d FROM {sources} WHERE {where}",
+        schemas=dict.fromkeys("ABCD", SCHEMA),
+    )
+    engine = penstock.Engine(graph, plan="(((C D) B) A)", feedback="off")
+    draw, times = np.random.default_rng(1), np.arange(300)
+    engine.push(
+        {
+            s: pa.table([times, times, *draw.integers(0, 300, (2, 300))], schema=SCHEMA)
+            for s in "ABC"
+        }
+    )
+    tested: list[int] = []
+    asked = missing.asked_rows
+
+    def noted(rows: Any, *others: Any) -> Any:
+        tested.append(len(rows))
+        return asked(rows, *others)
+
+    monkeypatch.setattr(missing, "asked_rows", noted)
+    engine.migrate("(((A B) C) D)", strategy="moving-state")
+    assert not engine.trees[0].missing
+    assert not tested
 
 
 def test_a_band_asks_for_what_is_near_to_some_row_and_not_for_all_in_between() -> None:
@@ -155,10 +186,10 @@ def test_a_band_asks_for_what_is_near_to_some_row_and_not_for_all_in_between() -
     engine.push({"B": rows, "C": rows})
     engine.push({"A": pa.table([[0], [1_000], [-9_999], [0]], schema=SCHEMA)})
     engine.migrate("(A (B C))", strategy="jisc")
-    (missing,) = engine.trees[0].missing
+    (lacking,) = engine.trees[0].missing
     far = pa.table([[1, 2], [1_001, 1_001], [10, 990], [0, 0]], schema=SCHEMA)
     assert sorted(engine.push({"A": far})["b"].to_pylist()) == [9, 10, 11, 989, 990, 991]
-    assert missing.completed == 6
+    assert lacking.completed == 6
 
 
 Values = st.lists(st.sampled_from([-(2**63), -(2**63) + 1, -1, 0, 1, 5, 2**63 - 2, 2**63 - 1]))

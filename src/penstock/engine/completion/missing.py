@@ -207,6 +207,8 @@ class Missing:
         The input to look in is one that can tell which of its rows are asked for, a complete one
         rather than another, and of several the one with the fewest. If none can, all is made.
         """
+        if self.is_over:
+            return  # A state above is being made at once, of this one.
         known = frozenset(ids)
         usable = [each for each in self._inputs if can_tell(each.input, linking, known)]
         whole = [each for each in usable if each.input.missing is None]
