@@ -513,7 +513,7 @@ class Engine:
 
     @property
     def messages(self) -> list[Message]:
-        """What consumers told producers, if ``feedback`` is a Feedback with ``record=True``."""
+        """Messages of consumers to producers, if ``feedback`` has ``record=True``."""
         return [message for tree in self._join.trees for message in tree.guarding.messages]
 
     def checkpoint(self) -> bytes:

@@ -89,7 +89,7 @@ class Records(NamedTuple):
     times: Sequence[int] = ()
     """Milliseconds since 1970."""
     kinds: Sequence[int] = ()
-    """Whose clock it was: 0 the producer's, 1 the broker's."""
+    """Clock of the time stamp: 0 the producer's, 1 the broker's."""
 
 
 @dataclass(frozen=True)

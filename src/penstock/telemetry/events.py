@@ -45,7 +45,7 @@ class Start:
     takes_none: str = ""
     """Why it takes none."""
     lane: str = ""
-    """Who reads the sources, and why, for people."""
+    """The lane that reads the sources, and the reason, as text."""
     streams: Mapping[str, str] = field(default_factory=dict)
     """The source of each alias in plans."""
     refreshes: tuple[str, ...] = ()

@@ -31,7 +31,7 @@ SECONDS_FOR_A_REQUEST = 10.0
 
 
 class Rank(enum.IntEnum):
-    """Who goes first when there is no place left: the lowest."""
+    """Rank of a connection: the lowest is closed first when there is no place left."""
 
     WAITING = 0
     LOOKING = 1

@@ -45,7 +45,7 @@ class Mns:
         self.since = since
         self.expires = expires
         self.blacklists: dict[JoinInput, list[Part]] = {}
-        """Who sleeps for it, at each input below."""
+        """Tuples that sleep for it, at each input below."""
 
     def name(self, streams: StreamSet) -> str:
         """As the paper writes it, as far as it belongs to ``streams``."""

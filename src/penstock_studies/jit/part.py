@@ -43,7 +43,7 @@ class Part:
         self.past: list[Span] | None = None
         """From when to when it was present before."""
         self.met: set[Part] | None = None
-        """Whom it has met in scans that were interrupted."""
+        """Parts that it has met in scans that were interrupted."""
         self.asleep: Mns | None = None
         """What it sleeps for."""
 

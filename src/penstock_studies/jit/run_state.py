@@ -21,7 +21,7 @@ class RunState:
 
     @property
     def since(self) -> int:
-        """Whoever is of this time or later is alive."""
+        """Time from which on tuples are alive."""
         return self.now - self.window
 
     def tick(self) -> int:

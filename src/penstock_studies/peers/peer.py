@@ -111,7 +111,7 @@ _ON_JAVA = (
 )
 PEERS = {peer.name: peer for peer in (*_OFFLINE, *_EMBEDDED, *_ON_JAVA)}
 REFERENCE = "duckdb"
-"""Whose answer is taken for right."""
+"""The peer whose answer is taken for right."""
 
 
 def chosen_peers(names: Sequence[str] | None) -> tuple[Peer, ...]:

@@ -14,7 +14,7 @@ _NEVER = int(BEGINNING)
 
 
 class Arrivals:
-    """What has come for windows, where it lies, and where it goes
+    """New rows of windows: where they lie, and where they go
     (:mod:`penstock.kernels.whole_push`)."""
 
     def __init__(self, table: NDArray[np.int64], facts: NDArray[np.int64]) -> None:
@@ -23,9 +23,9 @@ class Arrivals:
         self.hashes = np.empty(0, np.int64)
         """Working space for as many numbers as a window gets rows."""
         self.before = _NEVER
-        """What died before then can be let go of."""
+        """The instant before which rows that died are given back."""
         self.since = _NEVER
-        """What died before then can be hidden."""
+        """The instant before which rows that died are hidden from probes."""
         self.filled: list[tuple[HashIndex, Rows]] = []
         """The indexes that get the new rows."""
         self.are_whole = False
@@ -33,4 +33,4 @@ class Arrivals:
         self.asks_age = False
         """Whether the age of the rows in the results is needed, for freshness."""
         self.answer: PlainAnswer | None = None
-        """What is made of the results, if that is simple."""
+        """The columns that are made of the results in the same call, if that is simple."""

@@ -94,7 +94,7 @@ class CompiledPush:
         """Whether not all rows may probe."""
         laps = len(edges) + 1 + len(windows)
         self._fresh = np.zeros(len(counts) + laps + guarding.PROGRESS, np.int64)
-        """What is zero when a push begins: counts, laps, progress."""
+        """Counters that are zero when a push begins: counts, laps, progress."""
         self._new, others = self._fresh[: len(counts)], self._fresh[len(counts) :]
         self._laps, self._progress = others[:laps], others[laps:]
         self._streams = tree.streams

@@ -42,7 +42,7 @@ class PlainAnswer:
         self._order = np.empty((2, 0), np.int64)
         self._out = self._none = np.empty((len(columns), 0), np.int64)
         self._likely = 0
-        """How many results there may be."""
+        """Results that a push is expected to make."""
 
     @classmethod
     def of(cls, graph: JoinGraph, leaves: Mapping[str, LeafWindow]) -> PlainAnswer | None:

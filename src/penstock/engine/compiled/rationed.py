@@ -30,7 +30,7 @@ class Rationed(NamedTuple):
     ration: Int64s
     shares: NDArray[np.float64]
     stratum: Stratum | None
-    """What was found by the rows that probed, if not all did."""
+    """Counts of the matches that the probing rows found, if not all rows probed."""
 
     @property
     def edge(self) -> Edge:

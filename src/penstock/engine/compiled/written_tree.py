@@ -84,7 +84,7 @@ class WrittenTree:
         self._chooser = next(filter(self._chosen_by, self.guards), None)
         """The guard whose look at the news spares others the same look."""
         self._dates: dict[str, tuple[int, ...]] = {}
-        """Where births and deaths of windows lie."""
+        """Addresses of the births and deaths of windows."""
         self.orders: list[list[CompiledOrder]] = []
         """The probe orders of each item."""
         self.joins_by_item: list[tuple[int, JoinOperator]] = []

@@ -173,7 +173,7 @@ class Edge:
         self._counts[self.place + 1] += len(self.delta)
 
     def count(self, rows: int) -> None:
-        """So many came and were let in."""
+        """Count ``rows`` that came and were all let in."""
         self._counts[self.place] += rows
         self._counts[self.place + 1] += rows
 

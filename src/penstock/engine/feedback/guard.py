@@ -131,7 +131,7 @@ class Guard:
 
     @property
     def name(self) -> str:
-        """Who waits for whom, as people read it."""
+        """The waiting streams and those that they wait for, as EXPLAIN writes it."""
         return f"{self.streams} waits for {self.opposite.streams}"
 
     def count(self, what: int) -> int:

@@ -91,7 +91,7 @@ class Waiting(CompositeState):
         return self.resolve(mine)
 
     def note_woken(self, rows: Int64s) -> None:
-        """Somebody else has claimed ``rows``."""
+        """Note that ``rows`` were woken elsewhere."""
         self._log.append(rows)
 
     def _waits(self, rows: Int64s) -> NDArray[np.bool_]:
@@ -136,7 +136,7 @@ class Waiting(CompositeState):
         self.rows.fit()
 
     def commit(self) -> None:
-        """What was claimed is gone for good."""
+        """Make it final that woken rows are gone."""
         self._log.clear()
 
     def undo_claims(self) -> None:

@@ -157,7 +157,7 @@ class WaitingInWindow:
         return {self._alias: found}
 
     def note_woken(self, rows: Int64s) -> None:
-        """Somebody else has woken ``rows``."""
+        """Note that ``rows`` were woken elsewhere."""
         self._log.append(rows)
 
     def holds(self, keys: Int64s) -> NDArray[np.bool_]:
@@ -180,7 +180,7 @@ class WaitingInWindow:
         return {self._alias: self._window.asleep.at(self.number) if self.number else _NOBODY}
 
     def commit(self) -> None:
-        """Who was woken stays awake."""
+        """Make it final that woken rows are awake."""
         self._log.clear()
 
     def undo_claims(self) -> None:

@@ -120,7 +120,7 @@ class JoinStep:
 
     @property
     def _checks(self) -> tuple[Condition, ...]:
-        """What the probe has not compared: codes of wide keys may agree by chance."""
+        """Comparisons that the probe has not made: codes of wide keys may agree by chance."""
         if self.index is None or self.index.narrow:
             return self.narrow_checks
         return self.wide_checks

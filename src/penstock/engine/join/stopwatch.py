@@ -32,18 +32,18 @@ class Stopwatch:
 
     @property
     def seconds(self) -> dict[StreamSet, float]:
-        """What each operator took, of all pushes that are done."""
+        """Seconds of each operator, in all pushes that are done."""
         self._fold()
         return self._seconds
 
     @property
     def laps(self) -> int:
-        """How many there were."""
+        """Laps since the start."""
         self._fold()
         return self._folded
 
     def start(self) -> None:
-        """What comes next belongs to the next lap."""
+        """Begin the next lap."""
         self._before = self.clock()
 
     def lap(self, operator: StreamSet) -> None:

@@ -42,9 +42,9 @@ class Agenda:
         self._pool = kernels.pool_for(0, width)
         self._heads = kernels.NONE_HELD.copy()
         self._out = np.empty((width, 0), np.int64)
-        """What was taken and is not settled; else working space for it."""
+        """Rows that were taken and are not settled; else working space for them."""
         self._new: Int64s | None = None
-        """What has come with the push that is under way."""
+        """Rows of the push that is under way."""
         self._until = 0
         """The instant that the push has come to."""
         self._rests = int(FOREVER)

@@ -167,7 +167,7 @@ class Aggregation:
     # -- the outside ---------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """How many results are held."""
+        """Results that are held."""
         return len(self._unborn) + len(self._born)
 
     @property

@@ -81,7 +81,7 @@ class _Removers:
     def partners(
         self, values: list[Int64s], births: Int64s, deaths: Int64s, as_points: bool
     ) -> tuple[Int64s, Int64s]:
-        """Who equals whom while both live: positions in the batch, births of the partners.
+        """Pairs of equal rows that live together: positions in the batch, births of the partners.
 
         ``as_points`` takes the stored results at their birth only.
         """

@@ -72,7 +72,7 @@ class ExactSum:
         return self._known.nbytes + self._limbs.nbytes + self._special.nbytes
 
     def place(self, mask_row: int, bit: int, first_row: int) -> None:
-        """Where in an entry the value is: ``words`` rows, and a bit that says it is not NULL."""
+        """Set where the value is in an entry: ``words`` rows, and a bit: it is not NULL."""
         self._mask_row, self._bit, self._first_row = mask_row, bit, first_row
 
     def reserve(self, capacity: int) -> None:

@@ -70,7 +70,7 @@ class Extremum:
         return self._roots.nbytes + self._nodes.nbytes + self._arena.nbytes
 
     def place(self, row: int) -> None:
-        """Where in an entry the number of the node is."""
+        """Set where the number of the node is in an entry."""
         self._row = row
 
     def reserve(self, capacity: int) -> None:

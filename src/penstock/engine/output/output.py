@@ -32,7 +32,7 @@ Int64s = NDArray[np.int64]
 
 
 class Kept(Protocol):
-    """What a top remembers beyond a push."""
+    """State of a top that outlives a push."""
 
     def commit(self) -> None: ...
 
@@ -78,7 +78,7 @@ class Output(ABC):
         return []
 
     def save(self, saved: SavedRows) -> pa.Table | None:
-        """What living results do not tell, as places among the ``saved`` rows of windows."""
+        """State that living results do not tell, as places among the ``saved`` rows of windows."""
         return None
 
     def load(

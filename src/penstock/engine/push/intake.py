@@ -62,7 +62,7 @@ class Batches:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the query needs of one source."""
+    """Columns and event time that the query needs of one source."""
 
     name: str
     schema: pa.Schema

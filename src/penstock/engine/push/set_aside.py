@@ -25,7 +25,7 @@ from penstock.errors import PenstockWarning
 
 
 class SetAside:
-    """What was set aside of the rows of one engine."""
+    """Rows of one engine that were set aside, and their counts."""
 
     def __init__(
         self,

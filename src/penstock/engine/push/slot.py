@@ -49,7 +49,7 @@ class Reader:
 
     @property
     def key_count(self) -> int:
-        """How many columns are keys, which come first."""
+        """Columns that are keys; they come first."""
         return len(self._keys)
 
     def picks(self) -> Int64s:
@@ -64,7 +64,7 @@ class Reader:
 
     @property
     def width(self) -> int:
-        """How many columns are taken, at most."""
+        """Columns that are taken, at most."""
         return len(self._keys) + 2 * len(self._payload) + len(self._more)
 
     def needs_flags(self, nulls: int) -> list[str]:
@@ -88,7 +88,7 @@ class Slot:
         self.is_prepared = False
         """Whether its rows are prepared step by step."""
         self.struct = 0
-        """Where Arrow's struct lies."""
+        """Address of Arrow's struct."""
         self.encoded: list[tuple[int, str, Any, Any]] = []
         """Columns that are encoded first: number, name, encoder, interner."""
         self.native: list[tuple[str, int]] = []

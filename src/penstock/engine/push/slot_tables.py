@@ -108,7 +108,7 @@ class WrittenArrivals:
         self.rows = {reader.alias: self.table[n] for n, (_, reader) in enumerate(readers)}
         self.indexes: list[tuple[HashIndex, Rows]] = []
         self._held: list[Int64s] = []
-        """What the table has the addresses of."""
+        """Arrays whose addresses are in the table: they must live as long as it does."""
         for place, (slot, reader) in enumerate(readers):
             code = reader.append.code
             indexes = reader.append.filled
@@ -138,7 +138,7 @@ class BlockArrivals:
         self._readers = readers
         self._written: WrittenArrivals | None = None
         self._space = 0
-        """Where working space is, as the table has it."""
+        """Address of the working space, as the table has it."""
         self.arrivals = Arrivals(np.zeros((0, ARRIVAL), np.int64), facts)
 
     def written_for(

@@ -130,7 +130,7 @@ class WholePush:
         ]
         # Of the push at hand:
         self._kept: list[Any] = []
-        """What is kept while its addresses are used: batches, and what was made of them."""
+        """Batches and arrays made of them that must live while their addresses are in use."""
         self._coming: list[tuple[Slot, int, Any]] = []
         """The slots that get rows, how many, and the batch or the prepared rows."""
         self._spans: list[tuple[str, int, int]] = []
@@ -139,7 +139,7 @@ class WholePush:
         """Rows of each source."""
         self.late: dict[str, int] = {}
         self.without_time: dict[str, int] = {}
-        """Those that were set aside."""
+        """Rows of each source that were set aside: late, and without an event time."""
         self.left_out: dict[str, int] = {}
         """Rows of each source that were left at the door, and not counted as seen."""
         self.are_whole = False
@@ -468,7 +468,7 @@ class WholePush:
                     written.rows[reader.alias][KEPT] = reader.kept.ctypes.data
 
     def priced(self, prices: Mapping[str, float]) -> float:
-        """What the rows cost at most, at these prices of a row of each window."""
+        """Cost of the rows at most, at these prices of a row of each window."""
         cost = 0.0
         for slot, count, _ in self._coming:
             for reader in slot.readers:

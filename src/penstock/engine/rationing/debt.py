@@ -185,7 +185,7 @@ class Debt:
         return last.pick(slice(len(last) - most, None))
 
     def next_origin(self) -> StreamSet | None:
-        """Whose turn it is to pay: the input whose last debt is the youngest."""
+        """The input whose debts are paid next: the one whose last debt is the youngest."""
         fronts = [(int(p.facts[_OLDEST, -1]), o) for o, p in self._piles.items() if p.pieces]
         return max(fronts, key=lambda each: each[0])[1] if fronts else None
 

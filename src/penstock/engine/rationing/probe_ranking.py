@@ -1,4 +1,4 @@
-"""Who should probe first: the newest rows, or those whose partners came at the right time.
+"""Rank of rows for probing: the newest first, or those whose partners came at the right time.
 
 ``newest`` ranks rows by birth. ``correlated`` ranks them by the matches that they can expect at the
 first half-way join of their probe order, from the lags at which matches were found before

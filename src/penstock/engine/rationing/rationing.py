@@ -48,7 +48,7 @@ UNLIMITED = float("inf")
 
 @dataclass(slots=True)
 class Tally:
-    """What happened in one push."""
+    """Counts of one push."""
 
     skipped: dict[StreamSet, int] = field(default_factory=dict)
     """Rows of each input that did not probe."""

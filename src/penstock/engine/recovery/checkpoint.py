@@ -50,7 +50,7 @@ from penstock.query.join_graph import JoinGraph
 
 _FORMAT = 3
 _MAGICS = (b"PENSTOCK", b"PENSTCK2", b"PENSTCK3")
-"""What checkpoints of each format begin with."""
+"""First bytes of checkpoints, by format."""
 _DIGEST = 32
 """Bytes of the checksum."""
 Pieces = Iterable[pa.Table]

@@ -27,7 +27,7 @@ _NOTHING_SEEN: Mapping[str, int] = {}
 
 
 class Told(NamedTuple):
-    """What the host says with a push; see ``Engine.push``."""
+    """Options of one push that a host gives; see ``Engine.push``."""
 
     watermark: int | None
     newest: Mapping[str, int] | None

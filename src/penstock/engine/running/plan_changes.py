@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Bill:
-    """What a change of plan costs, in CPU seconds."""
+    """Cost of a change of plan, in CPU seconds."""
 
     strategy: str
     prices: Prices

@@ -112,12 +112,12 @@ class RunningJoin:
         ]
         self.leaves = [windows.leaves for windows in self.windows]
         self.all_leaves = [leaf for each in self.leaves for leaf in each.values()]
-        """Those of all blocks."""
+        """Leaf windows of all blocks."""
         self.spill_folder = spill_folder
         self.spilling = Spilling.of(
             self.all_leaves, self._rings_of_states, options.limits, spill_folder
         )
-        """What moves rows to disk when a limit on memory binds, if there is one."""
+        """The part that moves rows to disk, if there is a limit on memory."""
         self.has_one_window_each = len(self.all_leaves) == len(query.sources)
         """Whether every source has one window, whose rows are as many as were taken in."""
         self.trees = self._first_trees(plan)
@@ -153,7 +153,7 @@ class RunningJoin:
         self.has_begun = False
         """Whether the overload policy has begun with the push at hand."""
         self.surpassed = Surpassed.of(query, self.wirings[0], self.leaves[0], self.options.feedback)
-        """What finds rows that others surpass, if the query is one of MIN and MAX."""
+        """The part that finds rows that others surpass, if the query is one of MIN and MAX."""
         self.expiry = Expiry(self)
         self.never_whole = "execution='reference'"
         """Why no push can be compiled; empty if it can."""

@@ -51,7 +51,7 @@ class Asleep:
         self.bytes[rows & self._rows.mask] = 0
 
     def give_back(self, number: int) -> None:
-        """Nobody is asleep any more at guard ``number``, which is needed no longer."""
+        """Wake all rows at guard ``number``, and give the number back."""
         column = self.bytes
         column[column == number] = 0
         self._taken.remove(number)

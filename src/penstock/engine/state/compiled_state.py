@@ -72,7 +72,7 @@ class CompiledState:
         return first
 
     def table(self) -> list[int]:
-        """What was written down, for other kernels."""
+        """The table of addresses, for other kernels."""
         self._look()
         code: list[int] = self._code.tolist()
         return code

@@ -87,7 +87,7 @@ class CompositeState(IndexedRows):
         self.rows.reserve(count)
 
     def table(self) -> list[int]:
-        """Where columns and indexes lie: for appending in a compiled call."""
+        """Addresses of columns and indexes: for appending in a compiled call."""
         return self._compiled.table()
 
     def make_room_to_complete(self) -> None:

@@ -34,7 +34,7 @@ def random_factor() -> int:
 _FACTOR = random_factor()
 
 SEED = _FACTOR
-"""What the hash of several columns begins with: :func:`penstock.kernels.index.seed_of`."""
+"""Start value of the hash of several columns: :func:`penstock.kernels.index.seed_of`."""
 
 
 def shift_for(capacity: int) -> int:

@@ -65,7 +65,7 @@ class IndexedRows(ABC):
         return rows.head - stop
 
     def unfilled(self, keys: Keys) -> int:
-        """How many rows would have to be entered into an index on ``keys``."""
+        """Rows that would have to be entered into an index on ``keys``."""
         index = self._indexes.get(keys)
         first = self.rows.tail if index is None else max(index.stop, self.rows.tail)
         return self.rows.head - first
@@ -86,7 +86,7 @@ class IndexedRows(ABC):
         return None if index is None or index.stop < self.rows.head else index
 
     def users_of(self, keys: Keys) -> int:
-        """How many use an index on ``keys``."""
+        """Number of users of the index on ``keys``."""
         return self._users.get(keys, 0)
 
     def release_index(self, keys: Keys) -> None:

@@ -73,9 +73,9 @@ class LeafWindow(IndexedRows):
         self.by_rows = by_rows
         super().__init__(Rows())
         self.encoder = RowEncoder(stream, wiring, interners)
-        """What chooses tuples and makes their keys."""
+        """The part that chooses rows and makes their keys."""
         self.key_count = len(self.encoder.expressions)
-        """How many encoded columns there are."""
+        """Number of encoded columns."""
         self._key_columns = [self.rows.add_column(np.int64) for _ in range(self.key_count)]
         self.lifespan = lifespan_of(stream, self.rows, ticks_per_millisecond)
         """The rule by which its tuples die."""
@@ -155,7 +155,7 @@ class LeafWindow(IndexedRows):
         return None if self._chosen is None else self.rows.take(self._chosen, rows)
 
     def number_chosen(self, start: int, stop: int) -> int:
-        """How many of the rows from ``start`` to ``stop`` may be in results."""
+        """Rows from ``start`` to ``stop`` that may be in results."""
         flags = self.flags
         if flags is None or start == stop:
             return stop - start
@@ -177,7 +177,7 @@ class LeafWindow(IndexedRows):
         return self._key_columns[position]
 
     def key_expression(self, position: int) -> Expression:
-        """What encoded column ``position`` holds."""
+        """The expression whose keys encoded column ``position`` holds."""
         return self.encoder.expressions[position]
 
     def key_name(self, position: int) -> str:

@@ -53,7 +53,7 @@ class PlainAppend:
 
     @property
     def code(self) -> Int64s:
-        """Where everything lies now."""
+        """The table with all addresses as they are now."""
         rows = self._rows
         self.filled = [index for index in self._indexes.values() if index.stop == rows.head]
         if rows.generation != self._generation or len(self.filled) != self._whole:

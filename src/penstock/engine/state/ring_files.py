@@ -27,7 +27,7 @@ Blocks = dict[int, Block]
 
 
 class RingFiles:
-    """What of one ring is in ``files``."""
+    """The columns of one ring that are in ``files``."""
 
     def __init__(self, files: SpillFiles) -> None:
         self.files = files

@@ -33,10 +33,10 @@ class RowEncoder:
 
     def __init__(self, stream: Stream, wiring: Wiring, interners: Mapping[int, Interner]) -> None:
         self.expressions = wiring.keys[stream.alias]
-        """What the encoded columns hold."""
+        """Expressions whose keys the encoded columns hold."""
         numbers = wiring.interners[stream.alias]
         self.interners = [None if number is None else interners[number] for number in numbers]
-        """What numbers the values of each encoded column, if they need that."""
+        """The interner that numbers the values of each encoded column, if they need one."""
         self._keys = [(compile(each), key_type_of(each.type)) for each in self.expressions]
         self._same = wiring.same.get(stream.alias, ())
         filters = [predicate.expression for predicate in wiring.filters[stream.alias]]

@@ -72,11 +72,11 @@ class Rows:
         self.spare: SpareMemory | None = None
         """The memory to use, if the ring is filled bit by bit and it need not be new."""
         self.on_disk: RingFiles | None = None
-        """What of it lies in files, if anything does."""
+        """Columns that lie in files, if any do."""
         self._payload: set[int] = set()
         """Columns that no probe reads."""
         self._behind: list[Callable[[], None]] = []
-        """What followers have yet to do: there was no memory when rows got new numbers."""
+        """Work that followers have yet to do: there was no memory when rows got new numbers."""
         self._alive_at_check = 0
         self._expected = 0
         """Rows that the ring was made for; fewer with every row that expires."""
@@ -206,7 +206,7 @@ class Rows:
             raise
 
     def forget_earlier(self) -> None:
-        """Nobody probes as of an earlier time any more."""
+        """Forget earlier bounds: no probe looks back any more."""
         for index in self.indexes:
             index.earlier = None
 
@@ -260,7 +260,7 @@ class Rows:
 
     @property
     def room(self) -> int:
-        """How many more rows fit as it is, with nothing to be seen to before."""
+        """Rows that fit in places that are free and swept."""
         tail, swept = self.tail, self._sweep.swept
         return self.capacity - self.head + (tail if tail < swept else swept)
 
@@ -453,7 +453,7 @@ class Rows:
 
     @property
     def _types(self) -> list[np.dtype[Any]]:
-        """Of all columns, and of the heads and entries of indexes."""
+        """Types of all columns, and of the heads and entries of indexes."""
         types = [column.dtype for column in self.columns]
         return types + [np.dtype(np.uint32), np.dtype(np.int64)] * len(self.indexes)
 

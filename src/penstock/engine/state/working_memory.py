@@ -36,7 +36,7 @@ PART_OF_LEFT = 0.9
 _NUMBER = 8
 
 NO_ROOM = (MemoryError, TooManyResults)
-"""What is raised where there is not enough memory, or would not be."""
+"""Errors that say that memory is, or would be, too small."""
 
 
 class WorkingMemory:

@@ -314,7 +314,7 @@ class JoinTree(OperatorTree):
         return self._compiled is not None and self._compiled.is_torn
 
     def in_one_call(self) -> CompiledPush | None:
-        """What can work off the slice at hand in one call, if the tree is fit for it."""
+        """The compiled push of the slice at hand, if the tree is fit for it."""
         if not self._compiles:
             return None
         if self.rationing is not None and not self.rationing.is_compiled:
@@ -374,7 +374,7 @@ class JoinTree(OperatorTree):
             self._compiled = None
 
     def marks(self) -> Marks:
-        """Where every window and state ends now, and what was counted."""
+        """Ends of all windows and states as they are now, and the counts."""
         heads = [leaf.rows.head for leaf in self.leaves.values()]
         heads += [state.rows.head for state in self.own_kept]
         beside = [] if self.older is None else self.older.marks()

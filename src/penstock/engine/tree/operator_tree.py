@@ -52,7 +52,7 @@ class OperatorTree:
         self.operators: list[JoinOperator] = []
         self.states: list[CompositeState] = []
         self.own_kept: list[CompositeState] = []
-        """What holds leaf rows: states, rows that wait, rows that were admitted."""
+        """Stores of leaf rows: states, rows that wait, rows that were admitted."""
         self.guarded: list[Edge] = []
         """Edges on which rows may wait."""
         self._inputs: list[Edge] = []

@@ -28,7 +28,7 @@ class TreeGuards:
         self._tree = tree
         self.feedback = feedback
         self.messages: list[Message] = []
-        """What guards have said, if that is recorded."""
+        """Messages of the guards, if they are recorded."""
         self.guards: list[Guard] = []
         """All guards, on or off, from the last join down."""
         self._policy: FeedbackPolicy | None = None
