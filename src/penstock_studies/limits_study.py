@@ -19,6 +19,7 @@ import pyarrow as pa
 import penstock
 from penstock.planning.limits import size_text
 from penstock.query.join_graph import JoinGraph
+from penstock_studies.process_status import process_status
 from penstock_studies.text_table import heading, text_table
 
 ABOUT = "memory limits against bytes held: chains, stars, cliques, steady and in bursts"
@@ -98,6 +99,8 @@ class Held:
     """Those of them after which the limit was not said to be exceeded."""
     disk: int = 0
     """Bytes of files, at most."""
+    private: int = 0
+    """Bytes that the memory of the process in no file has grown by, at most."""
     results: int = 0
     plan: str = ""
 
@@ -110,11 +113,13 @@ def held(shape: Shape, limits: penstock.Limits | None, seed: int, bursts: bool) 
     else:
         engine = penstock.Engine(shape.query(), limits=limits)
     found = Held()
+    before = process_status()["RssAnon"]
     for push, batches in enumerate(shape.batches(seed, bursts)):
         found.results += len(engine.push(batches))
-        now = sum(tree.nbytes for tree in engine.trees)
         metrics = engine.metrics()
+        now = metrics["state"]["bytes"]
         found.most = max(found.most, now)
+        found.private = max(found.private, process_status()["RssAnon"] - before)
         if limits is not None and limits.memory is not None:
             found.disk = max(found.disk, metrics["state"].get("disk", {"bytes": 0})["bytes"])
             if push >= _PUSHES - _LAST and now > TOLERATED * limits.memory:
@@ -156,14 +161,16 @@ def run(options: argparse.Namespace) -> bool:
                         found.over,
                         found.untold,
                         size_text(found.disk),
+                        size_text(found.private),
                         "same" if found.results == alone.results else "DIFFERENT",
                         found.plan.split("|")[0].strip(") ") + ")",
                     ]
                 )
-    heads = ["graph", "streams", "by", "limit", "most held", "over", "untold", "files"]
+    heads = ["graph", "streams", "by", "limit", "most held", "over", "untold", "files", "process"]
     print(text_table([*heads, "results", "plan at the end"], rows))
     print(
         f"most held: in limits, of all {_PUSHES} pushes; over: of the last {_LAST}, by more than "
-        f"{100 * TOLERATED - 100:.0f} %; untold: not said to be exceeded"
+        f"{100 * TOLERATED - 100:.0f} %; untold: not said to be exceeded; process: what it grew "
+        "by in memory (RssAnon), with all that is beside windows and states"
     )
     return holds

@@ -2,15 +2,15 @@
 
 All are random graphs of three to five streams with an equality on a column of its own for each
 link, uniform values, and something that is the kind's own: keys that are texts, a comparison or a
-band instead of one equality, an expression beside one, groups above the join, a wide answer, small
-pushes, demand feedback.
+band instead of one equality, an expression beside one, keys that exclude each other, groups above
+the join, a wide answer, small pushes, demand feedback.
 """
 
 from __future__ import annotations
 
 import random
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,9 @@ class Kind:
     select: str | None = None
     group: str = ""
     feedback: str = "off"
+    excludes: bool = False
+    """Whether rows of a stream with two links have partners on one of them and none on the other:
+    pairs of streams match as often as is told, and three never do."""
 
 
 def _band(values: int) -> float:
@@ -56,6 +59,7 @@ KINDS = (
     Kind("strings", text=True),
     Kind("residuals", first="{a}.{c} = {b}.{c} AND ({a}.v + {b}.v) % 20 = 0",
          first_share=lambda values: 1 / (MODULUS * values)),
+    Kind("correlated", excludes=True),
     Kind("bands", fastest=3.2, first="{a}.{c} BETWEEN {b}.{c} - 1 AND {b}.{c} + 1",
          first_share=_band),
     Kind("theta", fastest=3.2, first="{a}.{c} * 50 < {b}.{c}", first_share=lambda values: 0.01),
@@ -95,6 +99,11 @@ def random_case(kind: Kind, seed: int, number: int) -> Case:
     first = next(iter(values))
     shares = {pair: 1 / count for pair, count in values.items()}
     shares[first] = min(1.0, kind.first_share(values[first]))
+    torn = _torn(tuple(values)) if kind.excludes else None
+    if torn is not None:
+        for pair in values:
+            if _column(pair) in torn[1:]:
+                shares[pair] /= 2
     distinct = {
         (stream, _column(pair)): float(count) for pair, count in values.items() for stream in pair
     }
@@ -102,9 +111,29 @@ def random_case(kind: Kind, seed: int, number: int) -> Case:
 
     def batches(seconds: int) -> Iterator[Batches]:
         for batch in uniform_batches(rates, values, seconds, number, kind.pushes):
+            if torn is not None:
+                batch[torn[0]] = _without_partners(batch[torn[0]], torn[1:])
             yield {name: _with_more(table, kind) for name, table in batch.items()}
 
     return Case(_query(kind, names, tuple(values), window), statistics, window, batches)
+
+
+def _torn(pairs: Sequence[Pair]) -> tuple[str, str, str]:
+    """A stream with two links, and its columns of these."""
+    for stream in sorted({name for pair in pairs for name in pair}):
+        columns = [_column(pair) for pair in pairs if stream in pair]
+        if len(columns) > 1:
+            return stream, columns[0], columns[1]
+    raise AssertionError("three streams that are linked have one with two links")
+
+
+def _without_partners(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """``table`` with a value that no other stream has in one of two columns, in turn."""
+    ids = table["id"].to_numpy()
+    for turn, name in enumerate(columns):
+        values = np.where(ids % 2 == turn, -1 - ids, table[name].to_numpy())
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(values))
+    return table
 
 
 def _column(pair: Pair) -> str:

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 import penstock
 from penstock.planning.limits import Limits, size_text
+from penstock_studies.process_status import process_status
 from penstock_studies.text_table import heading, text_table
 
 ABOUT = "windows larger than memory: answer, speed and memory with and without a limit"
@@ -218,7 +219,7 @@ def measure(given: Run) -> Found:
     engine = penstock.Engine(given.query, limits=_limits(given), spill_folder=given.folder)
     _warm_up(given)
     pool = _pool(given)
-    found = Found(before=_memory()["RssAnon"])
+    found = Found(before=process_status()["RssAnon"])
     if given.process is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (given.process, given.process))
     for number in range(_PUSHES + _MORE):
@@ -242,7 +243,7 @@ def measure(given: Run) -> Found:
 def _save(found: Found, engine: penstock.Engine, given: Run) -> None:
     """Write the checkpoint of ``engine``."""
     assert given.checkpoint is not None
-    before, wall = _memory()["RssAnon"], time.monotonic()
+    before, wall = process_status()["RssAnon"], time.monotonic()
     with _Watch() as watch, open(given.checkpoint, "wb") as file:
         file.writelines(engine.checkpoint_parts())
     found.saving = time.monotonic() - wall
@@ -274,7 +275,7 @@ class _Watch:
     """The private memory of the process meanwhile, at most."""
 
     def __enter__(self) -> _Watch:
-        self.most = _memory()["RssAnon"]
+        self.most = process_status()["RssAnon"]
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._look)
         self._thread.start()
@@ -282,7 +283,7 @@ class _Watch:
 
     def _look(self) -> None:
         while not self._is_over.wait(_LOOKS):
-            self.most = max(self.most, _memory()["RssAnon"])
+            self.most = max(self.most, process_status()["RssAnon"])
 
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
@@ -353,7 +354,7 @@ def checksum(answer: pa.Table) -> int:
 
 
 def _note(found: Found, engine: penstock.Engine) -> None:
-    metrics, memory = engine.metrics(), _memory()
+    metrics, memory = engine.metrics(), process_status()
     disk = metrics["state"].get("disk", {"bytes": 0, "rows_back": 0})
     found.pushes, found.rows, found.plan = metrics["pushes"], metrics["rows"], str(engine.plan)
     found.state = max(found.state, metrics["state"]["bytes"])
@@ -362,9 +363,3 @@ def _note(found: Found, engine: penstock.Engine) -> None:
     found.private = max(found.private, memory["RssAnon"])
     found.resident = max(found.resident, memory["VmRSS"])
     found.over += bool(metrics["control"]["exceeded"])
-
-
-def _memory() -> dict[str, int]:
-    """Bytes of memory of this process, by kind, as Linux tells them."""
-    lines = [line.split() for line in Path("/proc/self/status").read_text().splitlines()]
-    return {line[0].rstrip(":"): int(line[1]) << 10 for line in lines if line[-1] == "kB"}

@@ -22,6 +22,7 @@ def test_a_limit_below_what_is_needed(bursts: bool) -> None:
     alone = run(None, bursts)
     assert alone.results > 0
     assert alone.over == alone.disk == 0
+    assert alone.private >= 0
     limits = penstock.Limits(memory=int(alone.most / 3), disk=0)
     tight = run(limits, bursts)
     assert tight.results == alone.results

@@ -102,6 +102,7 @@ FORMS = (
     Form("plain"),
     Form("a host's clock", is_hosted=True),
     Form("Limits(cpu=1), never short", options={"limits": penstock.Limits(cpu=1)}),
+    Form("Limits(memory), never reached", options={"limits": penstock.Limits(memory="8GB")}),
     Form(
         "Limits(probes), shed, never short",
         options={"limits": penstock.Limits(probes=1e9), "overload": "shed"},
