@@ -1,5 +1,5 @@
-"""Two contracts for import-linter: a package imports nothing but what its rule names, and no module
-imports itself by way of others.
+"""Contracts for import-linter: a package imports nothing but what its rule names, only modules that
+are named import an external package, and no module imports itself by way of others.
 
 import-linter has layers and forbidden modules; the table of the architecture (which package may
 import what) is a list of what is allowed. A new dependency is then a change of the rule, not
@@ -47,6 +47,26 @@ class OnlyImports(Contract):
             output.print_error(f"{importer} imports {imported}", bold=False)
         names = ", ".join(sorted(str(name) for name in self.allowed))  # type: ignore[attr-defined]
         output.print_error(f"{self.package} may import: {names or 'nothing'}")
+
+
+class OnlyImporters(Contract):
+    """Of the modules of ``package`` only ``importers`` import the external package ``imported``."""
+
+    type_name = "only_importers"
+
+    package = fields.StringField()
+    imported = fields.StringField()
+    importers = fields.SetField(subfield=fields.StringField())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        allowed = {str(name) for name in self.importers}  # type: ignore[attr-defined]
+        modules = graph.find_descendants(str(self.package))
+        found = modules & graph.find_modules_that_directly_import(str(self.imported))
+        return ContractCheck(kept=found <= allowed, metadata={"broken": sorted(found - allowed)})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        for importer in check.metadata["broken"]:
+            output.print_error(f"{importer} imports {self.imported}", bold=False)
 
 
 class NoCycles(Contract):

@@ -91,6 +91,16 @@ def test_the_rules_hold() -> None:
             "from penstock.engine.state.clock import Clock",
             "penstock.testing.oracle imports penstock.engine.state.clock",
         ),
+        (
+            "../penstock_studies/lab/report.py",
+            "import matplotlib",
+            "penstock_studies.lab.report imports matplotlib",
+        ),
+        (
+            "spark/start/java.py",
+            "from penstock.spark.processes import preload",
+            "penstock.spark.start is not allowed to import penstock.spark.processes",
+        ),
     ],
 )
 def test_a_forbidden_import_is_found(copy: Path, file: str, line: str, broken: str) -> None:
@@ -99,6 +109,10 @@ def test_a_forbidden_import_is_found(copy: Path, file: str, line: str, broken: s
     checked = _lint(copy)
     assert checked.returncode == 1
     assert broken in checked.stdout, checked.stdout
+
+
+def test_no_rule_has_an_exception() -> None:
+    assert "ignore_imports" not in (ROOT / ".importlinter").read_text()
 
 
 def test_a_new_package_needs_a_place(copy: Path) -> None:
