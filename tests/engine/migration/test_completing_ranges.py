@@ -166,7 +166,7 @@ def test_a_state_that_is_being_made_is_not_asked_for_what_it_has(
         }
     )
     tested: list[int] = []
-    asked = missing.asked_rows
+    asked = asked_ranges.asked_rows
 
     def noted(rows: Any, *others: Any) -> Any:
         tested.append(len(rows))
