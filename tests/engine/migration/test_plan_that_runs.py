@@ -98,6 +98,7 @@ def test_a_plan_changes_while_probes_are_owed(monkeypatch: pytest.MonkeyPatch) -
 
 
 LOADING = """
+import sys
 import pyarrow as pa
 from numba.core import caching
 import penstock
@@ -111,17 +112,19 @@ def noting(cache, *arguments):
 
 caching.Cache.load_overload = noting
 schema = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])
+where, feedback, strategy = sys.argv[1:]
 sources = ", ".join(f"{name} [RANGE 1 SECONDS]" for name in "ABC")
 graph = penstock.parse(
-    f"SELECT A.id AS a, B.id AS b, C.id AS c FROM {sources} WHERE A.x = B.x AND A.y = C.y",
+    f"SELECT A.id AS a, B.id AS b, C.id AS c FROM {sources} WHERE {where}",
     schemas=dict.fromkeys("ABC", schema),
 )
-engine = penstock.Engine(graph, plan="((A B) C)", feedback="off")
+plans = ("((A B) C)", "((A C) B)") if where.count("=") > 1 else ("((A B) C)", "(A (B C))")
+engine = penstock.Engine(graph, plan=plans[0], feedback=feedback)
 for number in range(30):
     if number == 10:
         loaded.clear()
     if number % 5 == 0 and number >= 10:
-        engine.migrate(("((A B) C)", "((A C) B)")[number // 5 % 2 == 0], strategy="jisc")
+        engine.migrate(plans[number // 5 % 2 == 0], strategy=strategy)
     times = list(range(20 * number, 20 * number + 20))
     keys = [time % 7 for time in times]
     rows = pa.table([times, times, keys, keys], schema=schema)
@@ -130,8 +133,26 @@ print(loaded)
 """
 
 
-def test_no_kernel_is_loaded_by_the_first_change_in_a_process() -> None:
+@pytest.mark.parametrize(
+    ("where", "feedback", "strategy"),
+    [
+        ("A.x = B.x AND A.y = C.y", "off", "jisc"),
+        ("A.x = B.x AND A.y = C.y", "jit", "jisc"),
+        ("A.x = B.x AND A.y = C.y", "off", "auto"),
+        ("A.x < B.y AND B.x < C.y", "off", "jisc"),
+        ("A.x BETWEEN B.y - 1 AND B.y + 1 AND B.x BETWEEN C.y - 1 AND C.y + 1", "off", "jisc"),
+        ("A.x < B.y AND (A.y + B.x + C.x) % 3 = 0", "off", "jisc"),
+    ],
+    ids=["equal", "jit", "auto", "theta", "band", "residual"],
+)
+def test_no_kernel_is_loaded_by_the_first_change_in_a_process(
+    where: str, feedback: str, strategy: str
+) -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", LOADING], capture_output=True, text=True, check=True, timeout=1_800
+        [sys.executable, "-c", LOADING, where, feedback, strategy],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1_800,
     )
     assert ran.stdout.strip() == "[]"
