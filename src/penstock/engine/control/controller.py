@@ -97,6 +97,7 @@ LEAST_PRICE = 5e-4
 """CPU seconds of a look at least."""
 _KEPT_CHANGES = 32
 _KEPT_EVENTS = 256
+_TABLES = (pa.RecordBatch, pa.Table)
 _LOOK = 1e-3
 _LOOK_PER_STREAM = 1e-3
 """CPU seconds of a look, about, until one has been measured."""
@@ -416,14 +417,14 @@ class Controller:
 
     # -- looking -----------------------------------------------------------------------------
 
+    def is_large(self, batches: Mapping[str, Any]) -> bool:
+        """Whether ``batches`` are worth a look before they are joined, or while they are."""
+        return _rows(batches) >= FIRST_ROWS
+
     def before_push(self, engine: Controlled, batches: Mapping[str, Any]) -> None:
-        """``batches`` come next: look at a sample of them, if there is no plan yet that was chosen
-        for such, or if they are many more than the latest."""
-        if not self.is_on:
-            return
+        """Large ``batches`` come next: look at a sample of them, if there is no plan yet that was
+        chosen for such, or if they are many more than the latest."""
         rows = _rows(batches)
-        if rows < FIRST_ROWS:
-            return
         if not self._has_begun:
             if not engine.has_seen_all or rows >= LARGE * engine.held_rows:
                 self._trying(engine, lambda: self._first_look(engine, batches))
@@ -433,11 +434,11 @@ class Controller:
                 self._trying(engine, lambda: self._look_ahead(engine, batches))
 
     def watch_over(self, engine: Controlled, batches: Mapping[str, Any]) -> Watch | None:
-        """What is to be called while ``batches`` are joined; None if they may cost anything."""
-        if not self.is_on or not engine.has_seen_all:
+        """What is to be called while large ``batches`` are joined; None if they may cost any
+        amount."""
+        if not engine.has_seen_all:
             return None
-        rows = _rows(batches)
-        normal = self._latest_pushes.cost_of(rows) if rows >= FIRST_ROWS else None
+        normal = self._latest_pushes.cost_of(_rows(batches))
         bound = bound_of(normal, self._look_price(engine))
         return None if math.isinf(bound) else Watch(bound, self.clock)
 
@@ -754,5 +755,5 @@ def _rows(batches: Any) -> int:
     """Rows of ``batches``; 0 if they are no tables, or not yet."""
     if not isinstance(batches, Mapping):
         return 0
-    tables = [each for each in batches.values() if isinstance(each, pa.Table | pa.RecordBatch)]
+    tables = [each for each in batches.values() if isinstance(each, _TABLES)]
     return sum(map(len, tables)) if len(tables) == len(batches) else 0

@@ -227,16 +227,20 @@ class PlanChanges:
 
     def before_push(self, batches: Mapping[str, Any]) -> None:
         """``batches`` come next."""
-        if self._may_change:
+        control = self.control
+        if control.is_on and control.is_large(batches) and self._may_change:
             with self._join.tearing:
-                self.control.before_push(self, batches)
+                control.before_push(self, batches)
 
     def watch_over(self, batches: Mapping[str, Any]) -> Watch | None:
         """What is to be called while ``batches`` are joined, as they may run away; None if nothing
         would be done about it."""
-        if not self._may_change or any(tree.missing for tree in self._join.trees):
+        join, control = self._join, self.control
+        if join.overload is not None or not control.is_on or not control.is_large(batches):
             return None
-        return None if self._join.overload is not None else self.control.watch_over(self, batches)
+        if not self._may_change or any(tree.missing for tree in join.trees):
+            return None
+        return control.watch_over(self, batches)
 
     def look_at_runaway(self, batches: Mapping[str, Any]) -> None:
         """Joining ``batches`` has cost more than it may, and was taken back."""
