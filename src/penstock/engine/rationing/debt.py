@@ -109,7 +109,8 @@ class _Pile(NamedTuple):
         return _Pile(tuple(compress(pieces, left)), np.ascontiguousarray(facts[:, left]))
 
     @property
-    def count(self) -> int:
+    def owed(self) -> int:
+        """Rows of all pieces."""
         return int(self.facts[_COUNT].sum())
 
     @property
@@ -137,7 +138,7 @@ class Debt:
         self._watched: list[tuple[Rows, Follower]] = []
 
     def __len__(self) -> int:
-        return sum(pile.count for pile in self._piles.values())
+        return sum(pile.owed for pile in self._piles.values())
 
     def __bool__(self) -> bool:
         return any(pile.pieces for pile in self._piles.values())
@@ -149,7 +150,7 @@ class Debt:
     @property
     def by_input(self) -> dict[StreamSet, int]:
         """How many rows of each input owe their probe."""
-        return {origin: pile.count for origin, pile in self._piles.items() if pile.pieces}
+        return {origin: pile.owed for origin, pile in self._piles.items() if pile.pieces}
 
     @property
     def oldest(self) -> int:
@@ -229,7 +230,7 @@ class Debt:
             for position, is_done in zip(late, done, strict=True)
         ]
         self._piles[origin] = fewer = pile.replaced(late, left)
-        return pile.count - fewer.count
+        return pile.owed - fewer.owed
 
     def marks(self) -> Marks:
         return dict(self._piles)
