@@ -362,6 +362,7 @@ def look_ahead(
         cost if better else 0.0,
         0.0,
         seconds,
+        _exceeded(there if better else here, limits),
     )
 
 

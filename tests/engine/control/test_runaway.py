@@ -77,7 +77,9 @@ def test_a_push_whose_second_half_explodes_is_cut(execution: str) -> None:
         made[adapt] = joined(engine) - before
         after = engine.push(batch(4))
         answers[adapt] = pa.concat_tables([answers[adapt], after])
+        assert (engine.metrics()["control"]["taken_back"] > 0) == (adapt == "auto")
         if adapt == "auto":
+            assert any(each.reason.startswith("a push ran") for each in engine.drain_events())
             assert "the push that comes says so" in [each.reason for each in engine.history]
     assert rows(answers["auto"]) == rows(answers["off"])
     assert rows(answers["auto"])

@@ -207,6 +207,8 @@ class Controller:
         self.looks_cpu = 0.0
         """CPU seconds of all looks since the start."""
         self.migrations = 0
+        self.taken_back = 0
+        """Pushes that ran away, and were made once more after a look."""
         self.has_limits = self.limits.cpu is not None or self.limits.memory is not None
         """Whether anything is measured and compared after each push."""
         self._measures = LimitWatch(self.limits)
@@ -368,6 +370,7 @@ class Controller:
             "looks": self.looks,
             "looks_cpu": self.looks_cpu,
             "migrations": self.migrations,
+            "taken_back": self.taken_back,
             "limits": self.limits.to_json(),
             "exceeded": list(self.exceeded),
             "latest": None if latest is None else latest.to_json(),
@@ -444,6 +447,8 @@ class Controller:
 
     def look_at_runaway(self, engine: Controlled, batches: Mapping[str, Any]) -> None:
         """Joining ``batches`` was dearer than it may be, and was taken back: look at them."""
+        self.taken_back += 1
+        self._tell(engine, "a push ran away: it is taken back, looked at and made once more")
         self._trying(engine, lambda: self._look_ahead(engine, batches))
 
     def after_push(self, engine: Controlled, rows: int, seconds: float) -> None:
