@@ -18,6 +18,7 @@ from pyarrow import fs
 
 from penstock.errors import InputError
 from penstock.sources.input_file import InputFile
+from penstock.sources.object_store import Options, open_store
 
 _PATTERN = re.compile(r"[*?\[{]")
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://?")
@@ -32,11 +33,13 @@ class FileTree:
     recursive: bool = False
     file_system: fs.FileSystem | None = field(default=None, compare=False)
     """Instead of the one that the address names."""
+    store: Options = field(default=(), repr=False)
+    """What the store of the address is opened with; there are keys in it."""
 
     @cached_property
     def _opened(self) -> tuple[fs.FileSystem, str]:
         return (
-            open_address(self.address)
+            open_address(self.address, self.store)
             if self.file_system is None
             else (self.file_system, self.address)
         )
@@ -119,21 +122,15 @@ class FileTree:
         return InputFile(name, int(info.size), int(info.mtime_ns or 0))
 
 
-def open_address(address: str) -> tuple[fs.FileSystem, str]:
+def open_address(address: str, store: Options = ()) -> tuple[fs.FileSystem, str]:
     """The file system of ``address`` and the path in it: a URI, or a path of this machine."""
     if _SCHEME.match(address) and not address.startswith("file:"):
         try:
-            system, path = fs.FileSystem.from_uri(_hadoop_to_arrow(address))
+            return open_store(address, store)
         except (OSError, ValueError) as problem:
             raise InputError(f"{address} cannot be opened: {problem}") from None
-        return system, path
     local = re.sub(r"^file:(//)?(?=/)", "", address)
     return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(local))
-
-
-def _hadoop_to_arrow(address: str) -> str:
-    """Spark says ``s3a``, Arrow ``s3``."""
-    return re.sub(r"^s3[an]://", "s3://", address)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

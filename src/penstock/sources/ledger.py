@@ -39,6 +39,7 @@ from pyarrow import fs
 
 from penstock.errors import CheckpointError
 from penstock.sources.file_tree import open_address
+from penstock.sources.object_store import Options
 from penstock.sources.portion import Portions
 from penstock.sources.replace_file import replace_file
 
@@ -183,12 +184,14 @@ class Note:
 class Ledger:
     """The ledger in the folder of a checkpoint."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, store: Options = ()) -> None:
+        """``store`` is what the store of the address is opened with; there are keys in it."""
         self.address = address
+        self._store = store
 
     @cached_property
     def _opened(self) -> tuple[fs.FileSystem, str]:
-        system, path = open_address(self.address)
+        system, path = open_address(self.address, self._store)
         return system, posixpath.join(path, _FOLDER)
 
     @property
@@ -196,8 +199,8 @@ class Ledger:
         """The file system and the folder of the ledger."""
         return self._opened
 
-    def __reduce__(self) -> tuple[type[Ledger], tuple[str]]:
-        return Ledger, (self.address,)
+    def __reduce__(self) -> tuple[type[Ledger], tuple[str, Options]]:
+        return Ledger, (self.address, self._store)
 
     # -- entries -----------------------------------------------------------------------------
 

@@ -27,7 +27,6 @@ from penstock.sources.snapshot import SnapshotFolder, cached_snapshots
 from penstock.spark.cells.cell import Cell
 from penstock.spark.data_source.engine_cache import LiveCell
 from penstock.spark.data_source.lane import Lane
-from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.plan_orders import PlanOrders
 
 _WORTH_SECONDS = 1.0
@@ -59,8 +58,7 @@ class CellSnapshots:
         if found is None:
             return None
         settings, obeyed = self.lane.settings, int(found.about["obeyed"])
-        orders = None if self.lane.orders is None else CheckpointFiles(self.lane.orders)
-        given = PlanOrders.read(orders).given(settings.plan)
+        given = PlanOrders.read(self.lane.orders).given(settings.plan)
         try:
             cell = Cell.restore(settings, found.blob, keep_plan=given.hold(obeyed))
         except CheckpointError:  # It is damaged; what it stands for can be read again.

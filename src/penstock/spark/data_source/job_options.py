@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from penstock.job import read_job
 from penstock.job.job import Job, Source
+from penstock.sources.object_store import Setting, store_settings
 
 JOB = "job"
 """The option that names a job file."""
@@ -23,8 +24,9 @@ def with_job(options: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in job_options(read_job(file)).items()} | given
 
 
-def job_options(job: Job) -> dict[str, str]:
-    """``job`` as options of ``format("penstock")``."""
+def job_options(job: Job, setting: Setting | None = None) -> dict[str, str]:
+    """``job`` as options of ``format("penstock")``. ``setting`` tells settings of the session;
+    where there is none, those of the job."""
     options = {
         "query": job.query,
         "eventTime": job.event_time,
@@ -56,7 +58,9 @@ def job_options(job: Job) -> dict[str, str]:
         options["trigger"] = f"{job.trigger} MILLISECONDS"
     for name, source in job.sources.items():
         options |= {f"{name}.{key}": value for key, value in _source_options(source).items()}
-    return options
+    told = setting or job.spark.get
+    addresses = [job.checkpoint, *(source.path or "" for source in job.sources.values())]
+    return options | store_settings(addresses, lambda name: told(f"spark.hadoop.{name}"))
 
 
 def _source_options(source: Source) -> dict[str, str]:

@@ -24,6 +24,7 @@ from penstock.sources.row_groups import NeededRows, needed_rows
 from penstock.spark.cells.cell import CellSettings
 from penstock.spark.data_source.text_time_source import as_files
 from penstock.spark.rows.envelope import report_column
+from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.values.value_hash import VERSION
 from penstock.values.wiring import wire
 
@@ -44,7 +45,7 @@ class Lane:
     """The columns that are read of each source."""
     ledger: Ledger | None = None
     """None where the answer is bounded."""
-    orders: str | None = None
+    orders: CheckpointFiles | None = None
     """The folder with the file in which people say what they want of the plan."""
     interval: float | None = None
     """Seconds between triggers, if there is such a trigger."""

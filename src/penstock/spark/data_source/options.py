@@ -27,6 +27,7 @@ from penstock.query.column_list import source_names
 from penstock.query.join_graph import ARRIVAL, JoinGraph
 from penstock.query.parse import parse
 from penstock.sources.ledger import Ledger
+from penstock.sources.object_store import S3A, store_options
 from penstock.sources.portion import Source
 from penstock.spark.cells.cell import CellSettings
 from penstock.spark.cells.reach import unkept_by_sources
@@ -42,6 +43,7 @@ from penstock.spark.data_source.source_options import FOR_ALL, REFUSED, Given, s
 from penstock.spark.data_source.text_time_source import TextTimeSource
 from penstock.spark.rows.ahead import MOST_AHEAD
 from penstock.spark.rows.watermarks import warn_without_watermark
+from penstock.spark.state.checkpoint_files import CheckpointFiles
 
 _QUERY = (
     "query",
@@ -194,13 +196,13 @@ def _placed(
         {},
         engine_options,
     )
-    checkpoint = given.get("checkpointlocation")
+    checkpoint, orders = given.get("checkpointlocation"), given.get("orders")
     return Lane(
         settings,
         made,
         columns,
-        None if checkpoint is None else Ledger(checkpoint),
-        given.get("orders"),
+        None if checkpoint is None else Ledger(checkpoint, store_options(checkpoint, given.get)),
+        None if orders is None else CheckpointFiles(orders, store_options(orders, given.get)),
         interval,
         _flag(given, "reports"),
         _cache_bytes(given.get("snapshotcache", _CACHE)),
@@ -288,7 +290,7 @@ def _by_source(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, Gi
         name = next((n for n in longest if key.startswith(f"{n.lower()}.")), None)
         if name is not None:
             own[name][key[len(name) + 1 :]] = value
-        elif key in known:
+        elif key in known or key.startswith(S3A):
             shared[key] = value
         elif key == "path":
             raise OptionError(

@@ -24,6 +24,7 @@ from penstock.sources.kafka_source import (
     topic_names,
 )
 from penstock.sources.kafka_values import DECODERS
+from penstock.sources.object_store import store_options
 from penstock.sources.partitioned import Partitioned
 from penstock.sources.portion import Admission, Source
 from penstock.sources.rate_source import RateSource
@@ -141,7 +142,12 @@ def _file_source(given: Given) -> FileSource:
             f"{given.name}.path is missing: the folder with its files; formats are "
             f"{listed(FORMATS)}"
         )
-    tree = FileTree(path, given.get("pathGlobFilter"), given.flag("recursiveFileLookup"))
+    tree = FileTree(
+        path,
+        given.get("pathGlobFilter"),
+        given.flag("recursiveFileLookup"),
+        store=store_options(path, given.shared.get),
+    )
     of_format = {key: given.own[key] for key in given.own if key in map(str.lower, kind.options)}
     mode = of_format.get(MODE, MODES[0])
     if mode.upper() not in MODES:

@@ -49,7 +49,6 @@ from penstock.spark.data_source.lane import STATICS, Lane
 from penstock.spark.data_source.skipped_files import unreadable
 from penstock.spark.rows.side_rows import SideRow, side_rows, told_once
 from penstock.spark.rows.side_rows import counted as counted_rows
-from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.plan_orders import PlanOrders, obey
 from penstock.telemetry.operator_batch import operator_batches
 
@@ -393,8 +392,7 @@ class SourcedCell:
 
     def _obey(self, live: LiveCell, upto: int | None = None) -> list[PlanEvent]:
         """Obey what was ordered since, ``upto`` a number if given; the orders that could not be."""
-        orders = None if self._lane.orders is None else CheckpointFiles(self._lane.orders)
-        given = PlanOrders.read(orders).given(self._lane.settings.plan)
+        given = PlanOrders.read(self._lane.orders).given(self._lane.settings.plan)
         found = [obey(live.cell.engine, order) for order in given.between(live.obeyed, upto)]
         live.obeyed = max(live.obeyed, given.last if upto is None else upto)
         return [event for event in found if event is not None]

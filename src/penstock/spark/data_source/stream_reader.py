@@ -30,7 +30,6 @@ from penstock.spark.data_source.plain_errors import plain_errors
 from penstock.spark.data_source.skipped_files import decided
 from penstock.spark.data_source.sourced_cell import SourcedCell
 from penstock.spark.private_spark import batch_number
-from penstock.spark.state.checkpoint_files import CheckpointFiles
 from penstock.spark.state.plan_orders import PlanOrders
 
 TIDY_EVERY = 64
@@ -165,7 +164,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._lane.orders is None:
             return 0
         told = int(self._ledger.value(_ORDERED) or 0)
-        last = PlanOrders.read(CheckpointFiles(self._lane.orders)).last
+        last = PlanOrders.read(self._lane.orders).last
         if last != told:
             self._ledger.put_value(_ORDERED, last)
         return told

@@ -139,9 +139,9 @@ def _chosen(job: Job, setting: Setting | None) -> ChosenLane:
     return ChosenLane(SOURCE, f"they are {' and '.join(kinds)}, which it reads as Spark does")
 
 
-def lane_options(job: Job, cores: int) -> dict[str, str]:
+def lane_options(job: Job, cores: int, setting: Setting | None = None) -> dict[str, str]:
     """``job`` as options of ``format("penstock")``, with what a run of it watches."""
-    options = job_options(job) | {"cores": str(cores)}
+    options = job_options(job, setting) | {"cores": str(cores)}
     options |= {"reports": "true", "orders": job.checkpoint}
     if job.late is not None or job.rejected is not None:
         options["dropped"] = DROPPED

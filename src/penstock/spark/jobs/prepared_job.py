@@ -147,7 +147,7 @@ def prepare(job: Job, spark: SparkSession) -> PreparedJob:
 def _prepare_source(job: Job, spark: SparkSession, lane: ChosenLane) -> PreparedJob:
     """The same for a job whose sources Penstock reads itself."""
     file = str(job.file or job.name)
-    options = lane_options(job, parallelism(spark))
+    options = lane_options(job, parallelism(spark), lambda name: spark.conf.get(name, None))
     with blamed_on(f"{file}: query"):
         read = source_names(job.query)
     for name in job.sources:

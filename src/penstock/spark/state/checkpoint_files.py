@@ -8,15 +8,13 @@ Python workers on any host, read them. So they have to reach the folder without 
 machine as files, elsewhere with ``pyarrow.fs``, which has S3, Google's and Azure's stores, and HDFS
 where its library is installed. An object appears as a whole or not at all, as a renamed file does.
 
-``s3a://`` is Hadoop's name for S3. Its endpoint, region and keys are those that the session has for
-Hadoop's connector (``spark.hadoop.fs.s3a.…``, also by bucket); without keys the usual places of
-Amazon's clients are asked: variables, profiles, the role of the machine.
+Endpoint, region and keys of S3 are those that the session has for Hadoop's connector
+(:mod:`penstock.sources.object_store`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -27,23 +25,12 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from penstock.job.job import local_path
+from penstock.sources.object_store import Options, open_store, store_options
 from penstock.telemetry.private_file import read_private, replace_private
 
-_S3 = ("s3a", "s3n", "s3")
-_S3A = "spark.hadoop.fs.s3a."
-_S3_NAMES = {
-    "access.key": "access_key",
-    "secret.key": "secret_key",
-    "session.token": "session_token",
-    "endpoint.region": "region",
-}
-"""Settings of Hadoop's connector, and what Arrow calls the same."""
-_ENDPOINT = "endpoint"
-_SSL = "connection.ssl.enabled"
+_HADOOP = "spark.hadoop."
 _REQUEST_SECONDS = 5.0
 """Time for one request: cells ask in every batch, and an order may wait for the next one."""
-
-Options = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +46,8 @@ class CheckpointFiles:
         folder = local_path(address)
         if folder is not None:
             return cls(os.path.abspath(folder))
-        scheme, _, rest = address.partition("://")
-        if scheme not in _S3:
-            return cls(address)
-        bucket = rest.partition("/")[0]
-        found: dict[str, str] = {}
-        for name in (*_S3_NAMES, _ENDPOINT, _SSL):
-            for key in (f"{_S3A}bucket.{bucket}.{name}", f"{_S3A}{name}"):
-                value = spark.conf.get(key, None)
-                if value:
-                    found.setdefault(name, value)
-        return cls(address, tuple(sorted(_s3_options(found).items())))
+        options = store_options(address, lambda name: spark.conf.get(_HADOOP + name, None))
+        return cls(address, options)
 
     def read(self, name: str) -> bytes:
         """What is in the file ``name``; ``OSError`` if it is not there or cannot be read."""
@@ -124,27 +102,11 @@ class CheckpointFiles:
         return None
 
 
-def _s3_options(found: Mapping[str, str]) -> dict[str, str]:
-    options = {_S3_NAMES[name]: value for name, value in found.items() if name in _S3_NAMES}
-    endpoint = found.get(_ENDPOINT, "")
-    if endpoint:
-        scheme, is_url, rest = endpoint.partition("://")
-        options["endpoint_override"] = rest.rstrip("/") if is_url else endpoint
-        options["scheme"] = scheme if is_url else "https"
-    if found.get(_SSL, "").lower() == "false" and "://" not in endpoint:
-        options["scheme"] = "http"
-    return options
-
-
 @lru_cache(maxsize=8)
 def _store(address: str, options: Options) -> tuple[fs.FileSystem, str]:
     """Arrow's file system for ``address``, and the path in it; ``OSError`` if there is none."""
-    scheme, _, rest = address.partition("://")
+    limits = {"request_timeout": _REQUEST_SECONDS, "connect_timeout": _REQUEST_SECONDS}
     try:
-        if scheme in _S3:
-            limits = {"request_timeout": _REQUEST_SECONDS, "connect_timeout": _REQUEST_SECONDS}
-            return fs.S3FileSystem(**dict(options), **limits), rest.rstrip("/")
-        files, path = fs.FileSystem.from_uri(address)
-        return files, path.rstrip("/")
+        return open_store(address, options, limits)
     except (pa.ArrowException, ImportError) as error:
         raise OSError(f"pyarrow.fs has no file system for {address} ({error})") from None
