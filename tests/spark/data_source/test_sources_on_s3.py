@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pf
@@ -17,10 +18,10 @@ from test_stream_reader import Driver, rows
 
 from penstock.errors import CheckpointError, InputError
 from penstock.job import read_job
+from penstock.sources.file_source import FileSource
 from penstock.sources.object_store import store_options
 from penstock.spark.data_source.job_options import job_options
 from penstock.spark.data_source.options import lane_of
-from penstock.spark.data_source.source_options import FileSource
 from penstock.testing import Oracle, difference
 
 SECRET = "a word that nobody sees"
@@ -64,7 +65,7 @@ def test_everything_is_objects(seed: int, endpoint: str, tmp_path: Path) -> None
         upload(store, f"{place}/{name}/_begun.parquet", rows(chance, 0))
     driver = Driver(tmp_path, **options)
     oracle = Oracle(driver.reader._lane.query, 1_000)
-    expected: list[list[object]] = [[]]
+    expected: list[list[tuple[Any, ...]]] = [[]]
     for number in range(8):
         push = {name: rows(chance, number / 2, 20) for name in "AB"}
         for name, table in push.items():
