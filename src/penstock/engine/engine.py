@@ -314,7 +314,7 @@ class Engine:
             budget.note_after("host results", results, results_seconds)
 
     def overload_accounts(self) -> dict[str, Any] | None:
-        """What an overload policy did and lost so far, to be kept by a host; None without one."""
+        """Counts and losses of an overload policy, to be kept by a host; None without one."""
         policy = self._join.overload
         return None if policy is None or policy.option.policy == "exact" else policy.accounts(4)
 
@@ -428,7 +428,7 @@ class Engine:
         return tuple(self._changes.control.changes)
 
     def drain_events(self) -> list[PlanEvent]:
-        """What was decided about the plan since the last call (the latest 256 are kept)."""
+        """Decisions about the plan since the last call (the latest 256 are kept)."""
         return self._changes.control.drain()
 
     def silent(self) -> dict[str, float]:
@@ -460,7 +460,7 @@ class Engine:
         return metrics
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the plan, and what its parts hold and did."""
+        """HTML for a notebook: the plan, and what its parts hold and did."""
         from penstock.explain.html import metrics_html
 
         return metrics_html(self.plan, self.metrics())
@@ -538,7 +538,7 @@ class Engine:
 
     @uninterrupted
     def _snapshot(self) -> Checkpoint:
-        """What a checkpoint is made of; of windows only what is made while it is written."""
+        """Parts of a checkpoint; those of windows are made while it is written."""
         self._check_usable()
         self.sweep()
         return self._saved()

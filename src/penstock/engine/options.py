@@ -96,7 +96,7 @@ class Options:
 
     @property
     def unkept(self) -> str:
-        """What is asked for and nothing keeps, and what would; empty if there is no such thing."""
+        """Text on an option without effect, and what would give it one; empty if all have one."""
         limits = self.limits
         if limits is None or limits.memory is None or limits.disk != 0:
             return ""

@@ -204,7 +204,7 @@ class CompiledPush:
             self._rations[number, ration.SEED] = seed + number
 
     def rationed(self) -> Iterator[Rationed]:
-        """What became of the rows of each input in the last push."""
+        """Counts of the rows of each input in the last push."""
         places = [
             (operator, edges, place)
             for operator, edges in self._tree.joins
@@ -474,7 +474,7 @@ class CompiledPush:
         return births
 
     def found(self, lasting: bool) -> Composites | None:
-        """What the push has found: for good, or until the next one."""
+        """Results of the push: to keep, or valid until the next one."""
         if self._tree.top is None:
             return self._news()
         found = self._results[:, : self._progress.item(guarding.RESULTS)]

@@ -156,7 +156,7 @@ class WrittenTree:
         return table, np.array(births, np.int64)
 
     def _lives(self) -> list[int]:
-        """How the rows of rings die: by their own dates, or with a row of a window."""
+        """Rule by which the rows of rings die: by their own dates, or with a row of a window."""
         lives = [len(self.windows)]
         for window in self.windows.values():
             lives += (self._numbers[id(window.rows)], address_of(window.rows.deaths))

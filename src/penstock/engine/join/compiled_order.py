@@ -112,7 +112,7 @@ class CompiledOrder:
         return [*code, *lists]
 
     def _place_of(self, column: Column) -> tuple[int, int, int, int]:
-        """Where a column of a predicate lies, and the slot of its stream."""
+        """Address of a column of a predicate, and the slot of its stream."""
         slot = self.slots[column.stream]
         found = self._leaves[slot].payload.columns[column.name]
         assert isinstance(found, RingColumn)
@@ -130,7 +130,7 @@ class CompiledOrder:
 
 
 def dates_of(leaf: LeafWindow) -> tuple[int, ...]:
-    """Where births and deaths of a window lie, and how long its rows live if that is known."""
+    """Addresses of births and deaths of a window, and the span of its rows if that is known."""
     rows, span = leaf.rows, leaf.fixed_span
     return address_of(rows.births), address_of(rows.deaths), -1 if span is None else span, rows.mask
 

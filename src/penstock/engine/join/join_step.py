@@ -385,7 +385,7 @@ class JoinStep:
         rights: NDArray[np.int64],
         ordered: OrderedPairs,
     ) -> Iterator[NDArray[np.int64]]:
-        """What :meth:`_matching` yields, of the ``ordered`` pairs."""
+        """Parts as those of :meth:`_matching`, of the ``ordered`` pairs."""
         row_births, row_deaths = self.target.lifespans(visible)
         for at, row in ordered.parts():
             HELD.go_on()
@@ -453,7 +453,7 @@ class JoinStep:
 
 
 def _counting(rows: Int64s, gap: Gap | None, among: Among | None) -> Bools:
-    """Which of ``rows`` are not in the gap, and among those that count."""
+    """Mask of the ``rows`` that are not in the gap, and among those that count."""
     keep = np.ones(len(rows), np.bool_) if among is None else among(rows)
     if gap is not None:
         keep &= (rows < gap[0]) | (rows >= gap[1])

@@ -80,7 +80,7 @@ def ordered_pairs(
 def pass_all(
     operators: Int64s, lefts: NDArray[np.int64], rights: NDArray[np.int64], at: Int64s, row: Int64s
 ) -> NDArray[np.bool_]:
-    """Which of the pairs of tuples ``at`` and ``row`` pass every comparison."""
+    """Mask of the pairs of tuples ``at`` and ``row`` pass every comparison."""
     keep = np.ones(len(at), np.bool_)
     for operator, values, column in zip(operators.tolist(), lefts, rights, strict=True):
         keep &= _HOLDS[operator](values[at], column[row])

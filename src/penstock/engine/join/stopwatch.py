@@ -47,7 +47,7 @@ class Stopwatch:
         self._before = self.clock()
 
     def lap(self, operator: StreamSet) -> None:
-        """What came since the last lap was ``operator``'s."""
+        """Count the time since the last lap as ``operator``'s."""
         now = self.clock()
         self._laps.append(((operator,), (now - self._before,), 1.0))
         self._before = now

@@ -66,7 +66,7 @@ _UNCHECKED = pc.TakeOptions(boundscheck=False)
 
 @dataclass(slots=True)
 class _Staged:
-    """What a push has prepared: the instant it settles, and the rows (None if nothing happens)."""
+    """Work that a push has prepared: the instant it settles, and its rows (None for none)."""
 
     settled: int
     rows: GroupRows | None
@@ -441,7 +441,7 @@ class Aggregation:
         return pa.Table.from_arrays(self._selected(rows, leaving)[1], schema=self._schema)
 
     def _selected(self, rows: GroupRows, shown: Int64s) -> tuple[Int64s, list[pa.Array]]:
-        """Those of the rows ``shown`` that HAVING lets through, and the select list on them."""
+        """Rows of those ``shown`` that HAVING lets through, and the select list on them."""
         arrays: dict[str, pa.Array] = {}
         groups = rows.touched[rows.owner[shown]]
         for i, values in enumerate(self._groups.values(groups)):
@@ -469,7 +469,7 @@ class Aggregation:
         return measure.answer(aggregate, shown)
 
     def _changed(self, columns: list[pa.Array], length: int) -> Bools:
-        """Where a row of ``columns`` is different from the one before it."""
+        """Mask of the rows of ``columns`` that differ from the one before."""
         changed = np.zeros(length, np.bool_)
         for position, encoder in self._compared:
             interner = Interner() if encoder.needs_interner else None

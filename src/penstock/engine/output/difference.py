@@ -168,7 +168,7 @@ class Difference:
 
     @property
     def subtractions(self) -> list[dict[str, Any]]:
-        """What each block has removed, in the order in which they are subtracted."""
+        """Counts of what each block has removed, in the order in which they are subtracted."""
         found = []
         for place in self._order:
             tested, removed = self._removers[place].counts

@@ -33,7 +33,7 @@ class Split:
 
 
 class Ahead:
-    """How far ahead of their arrival rows may be, in milliseconds by source."""
+    """Bounds on event times ahead of arrival, in milliseconds by source."""
 
     def __init__(self, most: Mapping[str, int], event_times: Mapping[str, str | None]) -> None:
         self._most = most

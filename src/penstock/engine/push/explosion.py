@@ -39,7 +39,7 @@ def _rows(batch: Any) -> int:
 
 
 def _frequent_key(query: JoinGraph, batches: Mapping[str, Any]) -> str:
-    """Which join and which key of it most rows of ``batches`` have."""
+    """The join, and the key of it, that most rows of ``batches`` have."""
     best: tuple[int, str] | None = None
     for block in query.blocks:
         sources = {stream.alias: stream.source for stream in block.streams}
@@ -65,7 +65,7 @@ def _frequent_key(query: JoinGraph, batches: Mapping[str, Any]) -> str:
 
 
 def _most_frequent(batch: Any, column: str) -> tuple[int, int, str] | None:
-    """How often the most frequent value of ``column`` is there, in how many rows, and the value."""
+    """Count of the most frequent value of ``column``, the number of rows, and the value."""
     try:
         counts = pc.value_counts(batch.column(column)).flatten()
         place = pc.index(counts[1], pc.max(counts[1])).as_py()

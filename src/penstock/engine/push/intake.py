@@ -177,7 +177,7 @@ class Intake:
     def dropped_of(
         self, batches: Mapping[str, Batch], sources: Iterable[str], clock: Clock
     ) -> Batches:
-        """What was set aside of some ``sources`` in a push that was made elsewhere."""
+        """Rows of ``sources`` that were set aside in a push that was made elsewhere."""
         taken = Batches({}, {}, {}, {}, {}, 0)
         for name in sources:
             source = self.sources[name]
@@ -220,7 +220,7 @@ class Intake:
             taken.dropped.append(Dropped(source.name, reason, found, watermark))
 
     def ticks_of(self, source: Source) -> int | None:
-        """How many ticks an event time of ``source`` counts, if it need not be cast."""
+        """Ticks for one unit of the event times of ``source``, if they need no cast."""
         if source.event_time is None:
             return None
         type_ = source.schema.field(source.event_time).type
@@ -333,7 +333,7 @@ class Intake:
         return columns
 
     def layout_of(self, source: Source, batch: Batch) -> Layout:
-        """Where the columns that are read are in ``batch``; the same object for like batches."""
+        """Positions in ``batch`` of the columns that are read; the same object for like batches."""
         known = self._layouts.get(source.name)
         if known is None or not (known[0] is batch.schema or known[0].equals(batch.schema)):
             known = self._layouts[source.name] = (batch.schema, self._layout(source, batch))
@@ -423,7 +423,7 @@ def as_batch(name: str, batch: Any) -> Batch:
 
 
 def _in_words(batch: Any) -> str:
-    """What ``batch`` is, where it is nothing that can be taken."""
+    """Name of the type of ``batch``, where it is none that can be taken."""
     if isinstance(batch, list | tuple) and batch:
         other = next((row for row in batch if not isinstance(row, Mapping)), batch[0])
         return f"a {type(batch).__name__} with a value of type {type(other).__name__}"

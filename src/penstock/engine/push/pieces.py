@@ -65,7 +65,7 @@ class Pieces(Iterator[pa.Table]):
         self._intake = intake
         self._divides_instants = divides_instants
         self._parts = [_Part(batches, True, divides)]
-        """What is not pushed yet, the first rows last."""
+        """Batches that are not pushed yet, the first rows last."""
         self._table: pa.Table | None = None
         """Results that have not left yet."""
 

@@ -94,9 +94,9 @@ class Slot:
         self.native: list[tuple[str, int]] = []
         """Columns that are taken as they lie, in their order, and the bytes of a value."""
         self.layout: Layout | None = None
-        """That of the batches that the tables are written for."""
+        """The layout of the batches that the tables are written for."""
         self.positions: dict[str, tuple[int, Any]] = {}
-        """Of the columns in batches: where they are, and the type to cast to if there is one."""
+        """Positions of the columns in batches, and the type to cast to if there is one."""
 
 
 def direct_slot(place: int, source: Source, leaves: Sequence[LeafWindow]) -> Slot | None:

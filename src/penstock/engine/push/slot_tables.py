@@ -52,7 +52,7 @@ class SlotTables:
             at += door.KEY
 
     def addresses(self, slot: int) -> tuple[int, int, int]:
-        """Where what is found about the columns of ``slot`` lies."""
+        """Addresses of what is found about the columns of ``slot``."""
         if self.found.size == 0:
             return 0, 0, 0
         at = slot * self.found.strides[0]
@@ -93,7 +93,7 @@ class SlotTables:
 
 
 class WrittenArrivals:
-    """Where the rows of slots go, to each of ``readers``, in pushes by ``compiled``."""
+    """Addresses where the rows of slots go, to each of ``readers``, in pushes by ``compiled``."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class WrittenArrivals:
     ) -> None:
         self._compiled = compiled
         self._known = [reader.leaf.became_whole for _, reader in readers]
-        """How often an index of each window had been completed by now."""
+        """Times that an index of each window had been completed when the table was written."""
         self.table = np.zeros((len(readers), ARRIVAL), np.int64)
         self.rows = {reader.alias: self.table[n] for n, (_, reader) in enumerate(readers)}
         self.indexes: list[tuple[HashIndex, Rows]] = []

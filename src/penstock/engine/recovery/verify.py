@@ -112,7 +112,7 @@ def _is_compressed(message: bytes) -> bool:
 
 
 def _field(message: bytes, table: int, number: int) -> int | None:
-    """Where field ``number`` of the flatbuffer table at ``table`` is."""
+    """Place of field ``number`` of the flatbuffer table at ``table``."""
     fields = table - struct.unpack_from("<i", message, table)[0]
     if fields < 0:
         raise ValueError("a message of Arrow is damaged")

@@ -56,9 +56,9 @@ class _Bill:
     strategy: str
     prices: Prices
     priced: float
-    """What it was expected to cost before anything was tried."""
+    """CPU seconds that it was expected to cost before anything was tried."""
     began: float
-    """What all changes had cost before it."""
+    """CPU seconds that all changes had cost before it."""
     pushes: int = 0
 
 
@@ -73,7 +73,7 @@ class PlanChanges:
         self.by_rows = join.by_rows
         self.clock = PushClock()
         self.eddy = Eddy(plan.eddy) if plan.eddy else None
-        """What chooses and changes the routes, if the plan is an eddy."""
+        """The part that chooses and changes the routes, if the plan is an eddy."""
         self._plan = plan
         self.since = 0.0
         """Event time at which the plan began to run, in seconds."""
@@ -86,9 +86,9 @@ class PlanChanges:
         halt = join.options.max_halt
         self.costs = ChangeCosts(None if halt is None else halt / 1000)
         self.choice: StrategyChoice | None = None
-        """How the latest change is carried out; None while it is prepared."""
+        """Strategy of the latest change; None while it is prepared."""
         self._bill: _Bill | None = None
-        """That of the latest change, until nothing is missing and no older plan runs beside."""
+        """Bill of the latest change, until nothing is missing and no older plan runs beside."""
 
     # -- what a controller sees --------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from penstock.errors import CheckpointError
 
 
 def save_join(join: RunningJoin, plan: str, control: Mapping[str, Any]) -> Checkpoint:
-    """What every part has to save, under the name of the ``plan`` and what its ``control`` says."""
+    """State of every part to be saved, the name of the ``plan`` and the state of ``control``."""
     if join.output.needs_history:
         join.pay_all()  # What is held is computed again, debts and all.
     saved = _SavedRows(join)

@@ -21,7 +21,7 @@ _FIRST = (
     "total_inactive_file",
 )
 _VERSIONS = (_SECOND, _FIRST)
-"""Of each version of cgroups: folder, limit, use, and files that can be given back."""
+"""Files of each version of cgroups: folder, limit, use, and what can be given back."""
 
 
 def available_memory(root: Path = Path("/")) -> int | None:

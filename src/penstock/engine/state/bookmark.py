@@ -28,7 +28,7 @@ class Bookmark:
 
     @property
     def share_before(self) -> float:
-        """How much of the rows that are there now lies before it."""
+        """Share of the rows that are there now which lies before it."""
         rows = self._rows
         return max(0, self.row - rows.tail) / max(1, len(rows))
 

@@ -162,7 +162,7 @@ class LeafWindow(IndexedRows):
         return sum([int(np.count_nonzero(each)) for each in self._between(flags, start, stop)])
 
     def chosen_until(self, stop: int) -> Bools | None:
-        """Which of the rows from the tail to ``stop`` may be in results; None if all."""
+        """Mask of the rows from the tail to ``stop`` that may be in results; None if all."""
         flags = self.flags
         return None if flags is None else np.concatenate(self._between(flags, self.rows.tail, stop))
 

@@ -189,7 +189,7 @@ class Payload:
             chunks.drop_before(tail)
 
     def kept(self, rows: Int64s) -> list[pa.Array | pa.ChunkedArray]:
-        """What lies in no ring, of ``rows`` alone: to be adopted."""
+        """Columns that lie in no ring, of ``rows`` alone: to be adopted."""
         return [chunks.kept(rows) for chunks in self.chunked]
 
     def adopt(self, kept: list[pa.Array | pa.ChunkedArray], start: int) -> None:

@@ -22,8 +22,8 @@ Int64s = NDArray[np.int64]
 
 
 class PlainAppend:
-    """Where new rows go in ``rows``: ``keys``, ``payload``, on the arrival line which may be in
-    results and their partitions, and at last which of the payload is NULL."""
+    """Addresses for new rows in ``rows``: ``keys``, ``payload``; on the arrival line the flags of
+    those that may be in results and their partitions; at last the flags of NULLs in the payload."""
 
     def __init__(
         self,

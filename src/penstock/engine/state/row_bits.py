@@ -66,7 +66,7 @@ class RowBits:
         closing.reopen(rows, self.first, self._bytes)
 
     def are_clear(self, rows: Int64s) -> Bools:
-        """Which of ``rows`` have a bit that is not set."""
+        """Mask of the ``rows`` whose bit is not set."""
         out = np.empty(len(rows), np.bool_)
         closing.are_open(rows, self.first, self._bytes, out)
         return out
@@ -83,7 +83,7 @@ class RowBits:
         return rows[np.searchsorted(rows, start) : np.searchsorted(rows, stop)]
 
     def count_clear(self, start: int, stop: int) -> int:
-        """How many rows from ``start`` to ``stop`` have bits that are not set."""
+        """Rows from ``start`` to ``stop`` whose bits are not set."""
         return int(closing.count_open(self._bytes, start - self.first, stop - self.first))
 
     def kept(self, rows: Int64s, first: int) -> RowBits:

@@ -83,7 +83,7 @@ class RowEncoder:
         return chosen, keys
 
     def passes(self, source: SourceRows) -> Bools:
-        """Which rows of a push may be in results."""
+        """Mask of the rows of a push that may be in results."""
         chosen, _ = self.encode(source.columns, len(source))
         found = np.full(len(source), chosen is None)
         if chosen is not None:

@@ -38,7 +38,7 @@ class HiddenRows:
         """Ticks that have to pass before hiding is worth a walk."""
 
     def take_over(self, old: HiddenRows) -> None:
-        """What ``old`` has hidden of the same windows remains hidden."""
+        """Keep hidden what ``old`` has hidden of the same windows."""
         self._hidden, self._expired = old._hidden, old._expired
 
     def forget(self) -> None:

@@ -66,13 +66,13 @@ class OlderTracks(Protocol):
         """The states of all these tracks."""
 
     def begin_slice(self, first: int, last: int, count: int, watermark: int) -> None:
-        """As for a tree: what comes next."""
+        """Announce the next slice, as :meth:`JoinTree.begin_slice` does."""
 
     def process(self, newest: JoinTree, deltas: Mapping[str, Composites]) -> Composites:
         """The results of ``deltas`` from all tracks and ``newest``, each once."""
 
     def marks(self) -> list[Marks]:
-        """Where the states of each track end now."""
+        """Ends of the states of each track as they are now."""
 
     def undo(self, marks: list[Marks]) -> None:
         """Go back to ``marks``."""
@@ -506,7 +506,7 @@ class JoinTree(OperatorTree):
 
 
 def _run(operator: JoinOperator, inputs: list[Edge]) -> Composites | None:
-    """What a join makes of what its inputs have just got."""
+    """Results of a join from the new rows of its inputs."""
     deltas = [edge.delta for edge in inputs]
     if not any(delta is not None for delta in deltas):
         return None

@@ -129,7 +129,7 @@ def _check_debt(tree: JoinTree, owed: Mapping[str, Any], rows: Int64s) -> None:
 
 
 def _contents(edge: Edge) -> Iterator[tuple[str, Mapping[str, Int64s]]]:
-    """What ``edge`` holds, by kind."""
+    """Rows that ``edge`` holds, by kind."""
     if isinstance(edge.source, CompositeState):
         yield STORED, _all(edge.source)
     elif isinstance(edge.input, CompositeState):

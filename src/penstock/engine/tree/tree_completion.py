@@ -51,7 +51,7 @@ class TreeCompletion:
     def __init__(self, tree: OperatorTree, time: ChangeTime) -> None:
         self._tree = tree
         self.time = time
-        """What completing takes, of this tree and those before it."""
+        """Record of what completing takes, in this tree and those before it."""
         self.missing: list[Missing] = []
         """States that lack combinations since a change of plan."""
         self.spare = SpareMemory()
@@ -147,7 +147,7 @@ class TreeCompletion:
 
     @property
     def work(self) -> Work:
-        """What there is to complete."""
+        """Work that is left to complete."""
         return Work(
             len(self.missing),
             sum(missing.rows_ahead for missing in self.missing),
