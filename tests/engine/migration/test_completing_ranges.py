@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import penstock
 from penstock.engine.completion import asked_ranges, missing
-from penstock.engine.join import join_step
+from penstock.engine.join import join_step, ordered_pairs
 from penstock.engine.join.ordered_pairs import OrderedPairs
 from penstock.kernels import probe
 from penstock.testing.compare import assert_same_rows
@@ -51,8 +51,9 @@ def test_random_changes_of_plan_against_the_oracle(
     name: str, in_order: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if in_order:  # However few pairs there are.
-        monkeypatch.setattr(join_step, "_PAIRS_WORTH_SORTING", 0)
-        monkeypatch.setattr(join_step, "_PAIRS_OF_A_CANDIDATE", 0.5)
+        for module in (join_step, asked_ranges):
+            monkeypatch.setattr(module, "PAIRS_WORTH_SORTING", 0)
+        monkeypatch.setattr(ordered_pairs, "_PAIRS_OF_A_CANDIDATE", 0.5)
     graph = graph_of(PREDICATES[name])
     for seed in range(6):
         chance, draw = random.Random(seed), np.random.default_rng(seed)

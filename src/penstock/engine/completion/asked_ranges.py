@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.join.join_step import ColumnReader, Input
+from penstock.engine.join.ordered_pairs import PAIRS_WORTH_SORTING, few_pairs, pass_all
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.errors import PenstockError
@@ -73,6 +74,15 @@ def _meeting(
     conditions = [each for found in _comparisons(given, linking).values() for each in found]
     operators = np.array([each.operator for each in conditions], np.int64)
     lefts = np.stack([_values(each.left, ids, leaves) for each in conditions])
+    if lefts.shape[1] * len(rows) >= PAIRS_WORTH_SORTING:
+        theirs = given.resolve(rows)
+        rights = np.stack([_values(each.right, theirs, leaves) for each in conditions])
+        few = few_pairs(operators, lefts, rights)
+        if few is not None:
+            are_met = np.zeros(len(rows), np.bool_)
+            for at, row in few.parts():
+                are_met[row[pass_all(operators, lefts, rights, at, row)]] = True
+            return rows[are_met]
     always = np.zeros(max(lefts.shape[1], _BLOCK_ROWS), np.int64)
     kept = []
     for start in range(0, len(rows), _BLOCK_ROWS):

@@ -16,7 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.engine.join.ordered_pairs import OrderedPairs, ordered_pairs, pass_all
+from penstock.engine.join.ordered_pairs import (
+    PAIRS_WORTH_SORTING,
+    OrderedPairs,
+    few_pairs,
+    pass_all,
+)
 from penstock.engine.state.composite_state import CompositeState, is_run, key_values
 from penstock.engine.state.composites import Composites, concatenate, none_of
 from penstock.engine.state.earlier_heads import bound_at, index_before
@@ -42,11 +47,6 @@ _ROWS_OF_A_BLOCK = 8192
 """Rows that a batch is compared with at a time, pair by pair: their keys stay in the cache."""
 _MATCHES_OF_A_BLOCK = 1 << 18
 """Matches for which there is room meanwhile, at least: 8 MiB."""
-_PAIRS_WORTH_SORTING = 1 << 20
-"""Pairs from which on rows may be sorted first: to try so many takes 1 to 2 ms, to sort 10,000
-rows 0.6."""
-_PAIRS_OF_A_CANDIDATE = 8
-"""Pairs that are tried in the time in which one is found in sorted rows."""
 _CANDIDATES = 1 << 16
 """Pairs that a probe finds at once, about: their columns are tested while in the cache."""
 _FIRST_PROBES = 1024
@@ -343,12 +343,11 @@ class JoinStep:
     ) -> Iterator[NDArray[np.int64]]:
         """What of ``left`` and the ``visible`` rows passes all comparisons and lives together, in
         parts: positions, rows, births and deaths."""
-        pairs = len(left) * len(visible)
-        if pairs >= _PAIRS_WORTH_SORTING and not self.linking.keys:
+        if len(left) * len(visible) >= PAIRS_WORTH_SORTING and not self.linking.keys:
             columns = [c.right for c in self.loop]
             rights = self._values(columns, self.target.resolve(visible), len(visible))
-            ordered = ordered_pairs(operators, lefts, rights)
-            if ordered is not None and _PAIRS_OF_A_CANDIDATE * ordered.total < pairs:
+            ordered = few_pairs(operators, lefts, rights)
+            if ordered is not None:
                 yield from self._in_order(left, visible, operators, lefts, rights, ordered)
                 return
         for start in range(0, len(visible), _ROWS_OF_A_BLOCK):
