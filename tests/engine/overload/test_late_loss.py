@@ -73,3 +73,29 @@ def test_what_comes_too_late_is_told(
     assert found < every
     assert lost["results"] > 0
     assert abs(every - found - lost["results"]) <= 2 * lost["error"], (every - found, lost)
+
+
+@pytest.mark.parametrize("freshness", ["", "FRESHNESS 20 SECONDS"])
+def test_in_a_shortage_that_never_ends_the_loss_is_told_by_what_probes_find(freshness: str) -> None:
+    """A quarter of the probes can be made, and what is owed is forgotten in the end: what these
+    would have found is known from those that were made."""
+    sources = ", ".join(f"{stream} [RANGE 5 SECONDS] {freshness}" for stream in "AB")
+    query = penstock.parse(
+        f"SELECT A.id AS a FROM {sources} WHERE A.k = B.k", schemas=dict.fromkeys("AB", SCHEMA)
+    )
+    chance = np.random.default_rng(3)
+    limited = penstock.Engine(query, overload=penstock.Overload("defer", probes=100))
+    plain = penstock.Engine(query)
+    missing = 0
+    for number in range(120):
+        rows = {}
+        for stream in "AB":
+            times = np.sort(chance.integers(number * SECOND, (number + 1) * SECOND, ROWS))
+            keys = chance.integers(0, 6 * DOMAIN, ROWS)
+            rows[stream] = pa.table([np.arange(ROWS), times, keys], schema=SCHEMA)
+        missing += plain.push(rows).num_rows - limited.push(rows).num_rows
+    missing -= limited.finish().num_rows
+    lost = limited.metrics()["overload"]["lost"]
+    assert abs(missing - lost["results"]) <= 2 * lost["error"], (missing, lost)
+    assert abs(missing - lost["results"]) <= 0.15 * missing, (missing, lost)
+    assert lost["error"] <= 0.25 * missing

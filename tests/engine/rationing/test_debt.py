@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.engine.rationing.debt import Debt, Owed
+from penstock.engine.rationing.debt import Debt, Forgotten, Owed
 from penstock.engine.state.clock import END, START
 from penstock.plan.stream_set import StreamSet
 
@@ -26,6 +26,12 @@ def same(debt: Debt, plain: Plain) -> None:
     assert set(found) == {
         (origin, row) for origin, pieces in plain.items() for piece in pieces for row, _, _ in piece
     }
+
+
+def counted(gone: dict[StreamSet, Forgotten]) -> dict[StreamSet, int]:
+    """How many rows of each input; each stood for one result."""
+    assert all(each.results == each.rows for each in gone.values())
+    return {origin: each.rows for origin, each in gone.items()}
 
 
 def forget(plain: Plain, stays: int, at: int) -> dict[StreamSet, int]:
@@ -54,7 +60,7 @@ def test_a_pile_is_a_list_that_knows_its_sums(seed: int) -> None:
             deadlines = births + chance.integers(50, 200, len(births))
             rows = np.arange(row, row + len(births))
             row += len(births)
-            debt.owe(origin, Owed(rows, births, deadlines, (step, 0)))
+            debt.owe(origin, Owed(rows, births, deadlines, (step, 0), 1.0))
             if len(births):
                 piece = zip(rows.tolist(), births.tolist(), deadlines.tolist(), strict=True)
                 plain[origin].append(list(piece))
@@ -69,9 +75,9 @@ def test_a_pile_is_a_list_that_knows_its_sums(seed: int) -> None:
                 taken = last[-most:]
             assert ([] if owed is None else owed.rows.tolist()) == [each[0] for each in taken]
         elif what == 5:
-            assert debt.forget_stale(step * 10) == forget(plain, step * 10, 2)
+            assert counted(debt.forget_stale(step * 10)) == forget(plain, step * 10, 2)
         elif what == 6:
-            assert debt.forget_older(step * 8) == forget(plain, step * 8, 1)
+            assert counted(debt.forget_older(step * 8)) == forget(plain, step * 8, 1)
         elif chance.random() < 0.5:
             marks = debt.marks(), {origin: list(pieces) for origin, pieces in plain.items()}
         else:
@@ -87,20 +93,20 @@ def test_in_an_endless_shortage_only_pieces_with_something_stale_are_touched(
     touched = 0
     pick = Owed.pick
 
-    def counted(self: Owed, positions: slice) -> Owed:
+    def noted(self: Owed, positions: slice) -> Owed:
         nonlocal touched
         touched += 1
         return pick(self, positions)
 
-    monkeypatch.setattr(Owed, "pick", counted)
+    monkeypatch.setattr(Owed, "pick", noted)
     debt, pushes, age, spread = Debt(), 3_000, 10_000, 30
     forgotten = 0
     for push in range(pushes):
         now = 10 * push
         births = now + np.arange(10)
         deadlines = births + age - np.arange(10) * spread // 10
-        debt.owe(A, Owed(10 * push + np.arange(10), births, deadlines, (push, 0)))
-        forgotten += sum(debt.forget_stale(now).values())
+        debt.owe(A, Owed(10 * push + np.arange(10), births, deadlines, (push, 0), 1.0))
+        forgotten += sum(each.rows for each in debt.forget_stale(now).values())
     assert 900 < len(debt.marks()[A].pieces) < 1_100
     assert len(debt) + forgotten == 10 * pushes
     assert touched < 5 * pushes

@@ -9,12 +9,13 @@ come evenly.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.engine.overload.freshness import Freshness
+from penstock.engine.rationing.debt import Forgotten
 from penstock.engine.rationing.rationing import alive
 from penstock.engine.state.clock import END
 from penstock.engine.state.composites import Composites, concatenate
@@ -28,6 +29,8 @@ _AT_ONCE = 1 << 13
 
 _PARTS = 4
 """Of the time over which probes are owed, one such part is given up at once."""
+_ENOUGH_THERE = 8
+"""Owed probes with partners that tell what others of their pass would have found."""
 
 
 @dataclass(slots=True)
@@ -39,17 +42,21 @@ class Payment:
     probes: int
     stale: int = 0
     """Results that may not."""
-    found: Counter[StreamSet] = field(default_factory=Counter)
-    """Fresh results, by the input whose rows probed."""
     there: dict[StreamSet, float] = field(default_factory=lambda: defaultdict(float))
-    """Probes of each input, of each the part whose partners are still fresh."""
+    """Results that were foreseen of the probes of each input with partners that are still fresh."""
     gone: dict[StreamSet, float] = field(default_factory=lambda: defaultdict(float))
-    """The other parts."""
+    """Those with the others."""
+    passes: list[tuple[StreamSet, float, float]] = field(default_factory=list)
+    """Of each pass its input, results that were found, and those that were foreseen."""
 
     @property
     def shares(self) -> dict[StreamSet, float]:
         """The part of the partners of each input that was still fresh."""
-        return {origin: each / (each + self.gone[origin]) for origin, each in self.there.items()}
+        return {
+            origin: each / (each + self.gone[origin])
+            for origin, each in self.there.items()
+            if each + self.gone[origin] > 0
+        }
 
 
 class Debts:
@@ -88,22 +95,22 @@ class Debts:
         """There is nothing to go back to."""
         self._marks = None
 
-    def forget_stale(self, now: int) -> Counter[StreamSet]:
-        """Let go of what would find nothing fresh at ``now``: so many probes of each input."""
+    def forget_stale(self, now: int) -> list[tuple[StreamSet, Forgotten]]:
+        """Let go of what would find nothing fresh at ``now``, by input."""
         rationing = self._tree.rationing
         if rationing is None or not rationing.debt:
-            return Counter()
-        gone = Counter(rationing.debt.forget_stale(now))
+            return []
+        gone = [*rationing.debt.forget_stale(now).items()]
         if self._by_rows:
-            gone.update(rationing.forget_dead(self._tree.edges, now))
+            gone += rationing.forget_dead(self._tree.edges, now).items()
         return gone
 
-    def forget_oldest(self) -> Counter[StreamSet]:
-        """Let go of the oldest, which hold the most: so many probes of each input."""
+    def forget_oldest(self) -> list[tuple[StreamSet, Forgotten]]:
+        """Let go of the oldest, which hold the most, by input."""
         assert self._tree.rationing is not None
         debt = self._tree.rationing.debt
         part = (debt.youngest - debt.oldest) // _PARTS
-        return Counter(debt.forget_older(debt.oldest + part + 1))
+        return [*debt.forget_older(debt.oldest + part + 1).items()]
 
     def pay(self, affordable: Callable[[StreamSet], float], now: int) -> Payment | None:
         """Make up for owed probes as long as rows are ``affordable``; None if none is."""
@@ -122,9 +129,16 @@ class Debts:
             if self._by_rows:
                 edge = next(edge for edge in self._tree.edges if edge.streams == each.origin)
                 there *= alive(edge.input, now, each.owed.rows)
-            payment.found[each.origin] += len(fresh)
-            payment.there[each.origin] += float(there.sum())
-            payment.gone[each.origin] += float(len(there) - there.sum())
+            had = float(there.sum())
+            foreseen = each.owed.results
+            if foreseen >= 0:
+                payment.passes.append((each.origin, len(fresh), foreseen * had))
+            elif had >= _ENOUGH_THERE:
+                foreseen = len(fresh) / had
+            else:
+                foreseen = rationing.foreseen.get(each.origin, 0.0)
+            payment.there[each.origin] += foreseen * had
+            payment.gone[each.origin] += foreseen * (len(there) - had)
         return payment
 
     # -- what is held for them ---------------------------------------------------------------

@@ -83,6 +83,8 @@ class Done(NamedTuple):
     work: float
     made: dict[StreamSet, dict[StreamSet, float]]
     """Combinations that each join has made, bottom-up, by the input whose rows probed."""
+    probed: dict[StreamSet, int]
+    """Rows of each input of the root that have probed."""
 
     def total(self, join: StreamSet) -> int:
         """Combinations that ``join`` has made."""
@@ -138,8 +140,21 @@ class HalfWayCounts:
             origin: step.matches for steps in self._last_steps.values() for origin, step in steps
         }
         """Their matches at the end of the push before."""
+        root = tree.operators[-1]
+        self._first_steps = [
+            (origin, steps[0][1])
+            for origin, steps in zip(self.joins[root.streams], root.steps, strict=True)
+            if steps
+        ]
+        self._probed = {origin: step.probes for origin, step in self._first_steps}
+        """Rows of each input of the root that had probed by the end of the push before."""
         self._taken = self.probes, self.work
         """Probes and work at the end of the push before."""
+
+    @property
+    def are_known(self) -> bool:
+        """Whether it has been seen what each half-way join finds."""
+        return all(seen.share is not None for seen in self._seen.values())
 
     @property
     def probes(self) -> int:
@@ -193,7 +208,9 @@ class HalfWayCounts:
                 operator.streams, operator.made - self._made[number]
             )
             self._made[number] = operator.made
-        return Done(self._taken[0] - before[0], self._taken[1] - before[1], made)
+        probed = {o: step.probes - self._probed[o] for o, step in self._first_steps}
+        self._probed = {origin: step.probes for origin, step in self._first_steps}
+        return Done(self._taken[0] - before[0], self._taken[1] - before[1], made, probed)
 
     def _by_input(self, join: StreamSet, made: int) -> dict[StreamSet, float]:
         """What ``join`` has made since the last call, divided by the matches of last steps."""

@@ -9,6 +9,7 @@ both together say.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,20 +19,18 @@ from numpy.typing import NDArray
 
 from penstock.engine.overload.half_way_counts import HalfWayCounts
 from penstock.engine.overload.key_arcs import Arc, KeyArcs
+from penstock.engine.overload.late_finds import LateFinds
 from penstock.engine.overload.loss_estimate import LossEstimate
 from penstock.engine.overload.row_weights import RowWeights, Weight
+from penstock.engine.rationing.debt import Forgotten
 from penstock.engine.state.clock import START
 from penstock.engine.state.composites import Composites
 from penstock.engine.tree.join_tree import JoinTree
-from penstock.overload.missed_results import Stratum
+from penstock.overload.missed_results import Missed, Stratum
 from penstock.plan.stream_set import StreamSet
 from penstock.query.expression import Column
 
 Int64s = NDArray[np.int64]
-
-_DOUBT = 0.25
-"""How far what a row leads to that was never asked may be off, as a part of it."""
-
 
 _ALIKE = 0.1
 """How far the part of the rows that windows have may change before results are weighed again: that
@@ -46,6 +45,13 @@ class Losses:
     def __init__(self, tree: JoinTree) -> None:
         self._tree = tree
         self.estimate = LossEstimate(tree.root.streams)
+        self.late = LateFinds()
+        """What owed probes found, of what was foreseen."""
+        self._untried: dict[StreamSet, float] = {}
+        """Results that were foreseen of probes that were given up, of inputs of which none was made
+        in the meantime."""
+        self._unforeseen: Counter[StreamSet] = Counter()
+        """Such probes of which nothing is known at all so far."""
         self._weights = RowWeights()
         self._weight = Weight()
         """What the results of the push at hand stand for, or those of one shortly before."""
@@ -158,27 +164,52 @@ class Losses:
             self.estimate = self.estimate.thinned(join, there, counts.expected(join))
         self._thinned = []
 
-    def give_up(
+    def give_up_rows(
         self,
-        gone: Mapping[StreamSet, float],
+        gone: Iterable[tuple[StreamSet, Forgotten]],
         at_root: Collection[StreamSet],
-        results: Mapping[StreamSet, float],
+        foreseen: Mapping[StreamSet, float],
     ) -> None:
-        """So many owed probes of each input will find nothing, each of which would have led to so
-        many ``results``.
+        """Owed probes of inputs will not be made; a row of each is ``foreseen`` to lead to so many
+        results by now, if that is known."""
+        for origin, each in gone:
+            self._unforeseen[origin] += each.unforeseen
+            results = each.results
+            if origin in foreseen:
+                results += self._unforeseen.pop(origin) * foreseen[origin]
+            self.give_up([(origin, results)], at_root)
 
-        That is known from others of its kind, for inputs ``at_root`` well enough. Below it, a state
-        lacks what was not made, and whoever probes it later misses that too: all that is known is
-        the order of magnitude.
+    def give_up(
+        self, gone: Iterable[tuple[StreamSet, float]], at_root: Collection[StreamSet]
+    ) -> None:
+        """Owed probes of inputs will find nothing, that were foreseen to lead to so many results.
+
+        How far that is right is known from others of its kind, for inputs ``at_root``. Below it, a
+        state lacks what was not made, and whoever probes it later misses that too: all that is
+        known is the order of magnitude.
         """
-        for origin, number in gone.items():
-            lost = number * results[origin]
-            doubt = _DOUBT if origin in at_root else 1.0
+        for origin, foreseen in gone:
+            foreseen += self._untried.pop(origin, 0.0)
+            ratio = self.late.ratio(origin)
+            if not ratio.is_known:
+                self._untried[origin] = foreseen
+                continue
+            lost = foreseen * ratio.value
+            doubt = ratio.doubt if origin in at_root else 1.0
             self.estimate = replace(
                 self.estimate,
                 lost=self.estimate.lost + lost,
+                variance=self.estimate.variance + foreseen * ratio.spread,
                 common_error=self.estimate.common_error + doubt * lost,
             )
+
+    @property
+    def missed(self) -> Missed:
+        """Results lost since the start, with those that nobody has tried yet as they were foreseen,
+        and off by as much."""
+        found = self.estimate.missed
+        untried = sum(self._untried.values()) + self._unforeseen.total()
+        return Missed(found.results + untried, math.hypot(found.error, untried))
 
     def _fade(self, join: StreamSet, passed: int | None) -> float:
         """What is left of a sum about the state of ``join`` after so many ticks.
@@ -204,6 +235,9 @@ class Losses:
             "lost": [loss.lost, loss.variance, loss.common_error],
             "weights": self._weights.averages(self._tree.leaves),
             "arcs": self._weights.newest_arcs,
+            "late": self.late.to_json(),
+            "untried": [[sorted(origin), each] for origin, each in self._untried.items()],
+            "unforeseen": [[sorted(origin), each] for origin, each in self._unforeseen.items()],
         }
 
     def load_json(self, values: Mapping[str, Any]) -> None:
@@ -212,4 +246,7 @@ class Losses:
         self.estimate = replace(
             self.estimate, lost=lost, variance=variance, common_error=common_error
         )
+        self.late = LateFinds.from_json(values.get("late", []))
+        self._untried = {StreamSet(o): each for o, each in values.get("untried", [])}
+        self._unforeseen = Counter({StreamSet(o): n for o, n in values.get("unforeseen", [])})
         self._weights.resume(values.get("weights", {}), values.get("arcs", {}))

@@ -45,7 +45,7 @@ from penstock.engine.overload.credit import Credit
 from penstock.engine.overload.debts import Debts, Payment
 from penstock.engine.overload.door import Door
 from penstock.engine.overload.freshness import Freshness
-from penstock.engine.overload.half_way_counts import HalfWayCounts
+from penstock.engine.overload.half_way_counts import Done, HalfWayCounts
 from penstock.engine.overload.key_arcs import TURN
 from penstock.engine.overload.losses import Losses
 from penstock.engine.overload.overload import AT_RANDOM, Overload
@@ -55,6 +55,7 @@ from penstock.engine.overload.probe_shares import ProbeShares
 from penstock.engine.overload.row_costs import RowCosts
 from penstock.engine.overload.shortage_book import MOST_EVENTS, ShortageBook
 from penstock.engine.overload.throttle import Throttle
+from penstock.engine.rationing.debt import Forgotten
 from penstock.engine.rationing.probe_ranking import Correlated, Newest
 from penstock.engine.rationing.rationing import Rationing
 from penstock.engine.state.clock import START
@@ -75,8 +76,6 @@ look takes as much as to leave some thousand rows out, and after a window all th
 is in it is old."""
 _TELLING_SHARE = 0.95
 """Shares above it tell nothing about what others keep."""
-_ENOUGH_FOUND = 8
-"""Owed probes with partners that tell what others of their input would have found."""
 
 
 class NeedsBase(Exception):  # noqa: N818 - a request to the host, no error
@@ -128,7 +127,7 @@ class OverloadControl:
         self._now = self._began = START
         """Event time, and when it began."""
         self.book = ShortageBook(option.policy)
-        self._gone: Counter[StreamSet] = Counter()
+        self._gone: list[tuple[StreamSet, Forgotten]] = []
         """Owed probes of each input that were given up in the push at hand."""
         self._missed: Payment | None = None
         """Those that were made in it, some of whose partners were gone."""
@@ -388,6 +387,7 @@ class OverloadControl:
             raise NeedsBase
         alone = self._tree.older is None  # Beside an older plan there is no saving.
         shares = self._limit(taken_in, last, given is not None) if count and alone else None
+        rationing.foreseen = self._foreseen_results
         rationing.begin(shares, (self.option.seed, self._pushes))
         if self._has_door:
             self._books += self.budget.spent()
@@ -592,28 +592,39 @@ class OverloadControl:
         rationing.follow(self._tree.inputs())
         return fresh
 
-    def _give_up(self, gone: Counter[StreamSet]) -> None:
+    def _give_up(self, gone: list[tuple[StreamSet, Forgotten]]) -> None:
         """Tell of owed probes that will not be made, and of the results that go with them."""
-        if not gone:
-            return
-        self.book.draft["forgotten"] += gone.total()
-        if not self._again and self._costs.each:
-            results = {origin: each for origin, (_, each) in self._costs.each.items()}
-            self._losses.give_up(gone, self._at_root, results)
+        self.book.draft["forgotten"] += sum(each.rows for _, each in gone)
+        if not self._again:
+            self._losses.give_up_rows(gone, self._at_root, self._foreseen_results)
         gone.clear()
+
+    @property
+    def _foreseen_results(self) -> dict[StreamSet, float]:
+        """Results that a row of each input leads to, if anything is known about that."""
+        if self.option.policy != "defer" or not self._costs.are_known:
+            return {}
+        return {origin: each for origin, (_, each) in self._costs.each.items()}
+
+    def _note_in_time(self, done: Done) -> None:
+        """Rows that probed in time were drawn from the same as those that did not: what they have
+        found tells of these too."""
+        rationing = self._tree.rationing
+        assert rationing is not None
+        found = done.made[self._tree.root.streams]
+        for origin, probed in done.probed.items():
+            foreseen = probed * rationing.foreseen.get(origin, 0.0)
+            if foreseen > 0:
+                self._losses.late.note(origin, found.get(origin, 0.0), foreseen)
 
     def _tell_missed(self) -> None:
         """Tell of results that owed probes came too late for."""
         payment, self._missed = self._missed, None
         if payment is None or self._again:
             return
-        results = {}
-        for origin, there in payment.there.items():
-            is_known = there >= _ENOUGH_FOUND
-            results[origin] = (
-                payment.found[origin] / there if is_known else self._costs.each[origin][1]
-            )
-        self._losses.give_up(payment.gone, self._at_root, results)
+        for each in payment.passes:
+            self._losses.late.note(*each)
+        self._losses.give_up(payment.gone.items(), self._at_root)
 
     @property
     def _at_root(self) -> Collection[StreamSet]:
@@ -647,6 +658,8 @@ class OverloadControl:
         rationing = self._tree.rationing
         skipped = {} if rationing is None else rationing.tally.skipped
         self.book.draft["skipped"] += 0 if self._again else sum(skipped.values())
+        if self.option.policy == "defer" and self._is_rationed and self._missed is None:
+            self._note_in_time(done)
         self._give_up(self._gone)
         self._tell_missed()
         self.book.commit()
@@ -822,7 +835,7 @@ class OverloadControl:
         """What a person wants to know, as plain values. Times are in seconds, instants in ticks."""
         self.settle()
         since = self.book.since
-        missed = self._losses.estimate.missed
+        missed = self._losses.missed
         return {
             "policy": self.option.policy,
             "budget": str(self.budget),

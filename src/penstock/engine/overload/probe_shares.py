@@ -8,8 +8,9 @@ Where the budget is time, the allocation is in work, and under ``shed`` it may a
 the door (:mod:`penstock.engine.overload.door`). These shares hold from the next push on. What
 probes in this one is then allocated once more, for the rows that are in.
 
-Under ``shed`` at least one row in a hundred probes at every input: what is never tried cannot be
-estimated, and nobody would see that it has become worth while.
+At least one row in a hundred probes at every input: what is never tried cannot be estimated, and
+nobody would see that it has become worth while. Only under ``defer`` nothing is tried where no
+probe at all is allowed.
 """
 
 from __future__ import annotations
@@ -240,10 +241,11 @@ class ProbeShares:
     def _at_least(self, shares: Mapping[StreamSet, float]) -> Mapping[StreamSet, float]:
         """The ``shares``, but so that nothing is never tried, and static relations are as ever."""
         found = dict(shares)
+        is_tried = self._option.policy == "shed" or any(shares.values())
         for origin in self._inputs:
             if all(self._tree.leaves[stream].stream.is_static for stream in origin):
                 found[origin] = 1.0
-            elif self._option.policy == "shed":
+            elif is_tried:
                 found[origin] = max(LEAST_SHARE_PROBING, found[origin])
         return found
 

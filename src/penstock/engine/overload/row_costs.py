@@ -26,6 +26,8 @@ class RowCosts:
         self._counts = counts
         self.each: dict[StreamSet, tuple[float, float]] = {}
         """Work and results that a row of each input leads to; empty before the first look."""
+        self.are_known = False
+        """Whether that was seen at each half-way join."""
         self._is_due = True
         self._looked_at = 0
         """The rows of the push for which that was computed."""
@@ -38,6 +40,7 @@ class RowCosts:
             return False
         self._is_due, self._looked_at = False, count
         self.each = self._counts.prices(share_there, rows)
+        self.are_known = self._counts.are_known
         return True
 
     def of(self, rows: Mapping[str, int]) -> tuple[float, float]:

@@ -36,7 +36,7 @@ Nothing here is changed in place: a failed push puts back what was there (:meth:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 from typing import NamedTuple
@@ -58,13 +58,15 @@ class Owed:
     """Rows of one input that have not probed.
 
     ``bounds`` has a place for every input of the join; that of their own means nothing.
-    ``deadlines`` are the last instants at which results with them are fresh.
+    ``deadlines`` are the last instants at which results with them are fresh. Each row would have
+    led to so many ``results`` at its turn, as was foreseen then; below 0 if nothing was known.
     """
 
     rows: Int64s
     births: Int64s
     deadlines: Int64s
     bounds: tuple[int, ...]
+    results: float = -1.0
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -74,9 +76,22 @@ class Owed:
         return int(self.births.min())
 
     def pick(self, positions: Int64s | slice) -> Owed:
-        return Owed(
-            self.rows[positions], self.births[positions], self.deadlines[positions], self.bounds
+        return replace(
+            self,
+            rows=self.rows[positions],
+            births=self.births[positions],
+            deadlines=self.deadlines[positions],
         )
+
+
+class Forgotten(NamedTuple):
+    """Owed probes of an input that will not be made."""
+
+    rows: int
+    results: float
+    """What they would have led to, as was foreseen at their turn."""
+    unforeseen: int = 0
+    """Those of which nothing was known then; they are not among the results."""
 
 
 _COUNT, _OLDEST, _YOUNGEST, _EARLIEST, _LATEST = range(5)
@@ -186,21 +201,21 @@ class Debt:
         return last.pick(slice(len(last) - most, None))
 
     def next_origin(self) -> StreamSet | None:
-        """The input whose debts are paid next: the one whose last debt is the youngest."""
+        """Whose turn it is to pay: the input whose last debt is the youngest."""
         fronts = [(int(p.facts[_OLDEST, -1]), o) for o, p in self._piles.items() if p.pieces]
         return max(fronts, key=lambda each: each[0])[1] if fronts else None
 
-    def forget_stale(self, now: int) -> dict[StreamSet, int]:
-        """Let go of rows whose results would be stale at ``now``; how many of each input."""
+    def forget_stale(self, now: int) -> dict[StreamSet, Forgotten]:
+        """Let go of rows whose results would be stale at ``now``, by input."""
         return self._forget((_EARLIEST, _LATEST), now, lambda owed: owed.deadlines >= now)
 
-    def forget_older(self, instant: int) -> dict[StreamSet, int]:
-        """Let go of rows that were born before ``instant``; how many of each input."""
+    def forget_older(self, instant: int) -> dict[StreamSet, Forgotten]:
+        """Let go of rows that were born before ``instant``, by input."""
         return self._forget((_OLDEST, _YOUNGEST), instant, lambda owed: owed.births >= instant)
 
     def _forget(
         self, facts: tuple[int, int], instant: int, wanted: Callable[[Owed], Bools]
-    ) -> dict[StreamSet, int]:
+    ) -> dict[StreamSet, Forgotten]:
         """Let go of rows that are not ``wanted``, of pieces whose first one of two ``facts`` lies
         before ``instant``; if the last does too, none of their rows is wanted."""
         gone = {}
@@ -211,17 +226,17 @@ class Debt:
                 gone[origin] = self._thin_out(origin, late, done, wanted)
         return gone
 
-    def keep(self, origin: StreamSet, wanted: Callable[[Int64s], Bools]) -> None:
+    def keep(self, origin: StreamSet, wanted: Callable[[Int64s], Bools]) -> Forgotten:
         """Let go of rows of ``origin`` that are not ``wanted``."""
         number = len(self._piles.get(origin, _NOTHING).pieces)
         every, none = np.arange(number), np.zeros(number, np.bool_)
-        self._thin_out(origin, every, none, lambda owed: wanted(owed.rows))
+        return self._thin_out(origin, every, none, lambda owed: wanted(owed.rows))
 
     def _thin_out(
         self, origin: StreamSet, late: Int64s, done: Bools, wanted: Callable[[Owed], Bools]
-    ) -> int:
+    ) -> Forgotten:
         """Let go of rows that are not ``wanted`` of the pieces of ``origin`` at ``late``, and of
-        all of those that are ``done``; how many."""
+        all of those that are ``done``."""
         pile = self._piles.get(origin, _NOTHING)
         left = [
             pile.pieces[position].pick(
@@ -230,7 +245,15 @@ class Debt:
             for position, is_done in zip(late, done, strict=True)
         ]
         self._piles[origin] = fewer = pile.replaced(late, left)
-        return pile.owed - fewer.owed
+        gone = [
+            (len(pile.pieces[position]) - len(kept), kept.results)
+            for position, kept in zip(late, left, strict=True)
+        ]
+        return Forgotten(
+            pile.owed - fewer.owed,
+            sum(rows * results for rows, results in gone if results >= 0),
+            sum(rows for rows, results in gone if results < 0),
+        )
 
     def marks(self) -> Marks:
         return dict(self._piles)
@@ -283,6 +306,7 @@ class Debt:
                         first + int(np.searchsorted(kept, owed.bounds[place])),
                         *owed.bounds[place + 1 :],
                     ),
+                    owed.results,
                 )
                 for owed in self._piles.get(other, _NOTHING).pieces
             )
@@ -298,4 +322,4 @@ def _moved(owed: Owed, kept: Int64s, first: int) -> Owed:
         else np.empty(0, np.int64)
     )
     left = owed.pick(found)
-    return Owed(first + at[found], left.births, left.deadlines, left.bounds)
+    return replace(left, rows=first + at[found])

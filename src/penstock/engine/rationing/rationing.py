@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from penstock.engine.feedback.edge import Edge
 from penstock.engine.join.join_operator import JoinOperator
 from penstock.engine.join.join_step import Input
-from penstock.engine.rationing.debt import Debt, Owed
+from penstock.engine.rationing.debt import Debt, Forgotten, Owed
 from penstock.engine.rationing.probe_ranking import ProbeRanking
 from penstock.engine.state.composites import Composites
 from penstock.engine.state.leaf_window import LeafWindow, date
@@ -79,6 +79,8 @@ class Rationing:
         self._audit = audit
         self.debt = Debt()
         self.tally = Tally()
+        self.foreseen: Mapping[StreamSet, float] = {}
+        """Results that a row of each input leads to by now."""
         self._shares: Mapping[StreamSet, float] | None = None
         self.carried: dict[StreamSet, float] = {}
         """Fractions of a row that an input has not used. It starts with one row, to be known."""
@@ -226,7 +228,8 @@ class Rationing:
         assert self._deadlines is not None
         dated = date(ids, edge.leaves)
         lived = np.flatnonzero(dated.births <= dated.deaths)
-        owed = Owed(rows, dated.births, self._deadlines(ids), bounds)
+        results = self.foreseen.get(edge.streams, -1.0)
+        owed = Owed(rows, dated.births, self._deadlines(ids), bounds, results)
         self.debt.owe(edge.streams, owed.pick(lived))
 
     # -- debts -------------------------------------------------------------------------------
@@ -257,14 +260,13 @@ class Rationing:
             finally:
                 self._paying = None
 
-    def forget_dead(self, edges: Sequence[Edge], now: int) -> dict[StreamSet, int]:
+    def forget_dead(self, edges: Sequence[Edge], now: int) -> dict[StreamSet, Forgotten]:
         """On the arrival line: let go of rows that have been pushed out of their windows."""
         forgotten = {}
         for edge in edges:
-            before = self.debt.by_input.get(edge.streams, 0)
-            if before:
-                self.debt.keep(edge.streams, partial(alive, edge.input, now))
-                forgotten[edge.streams] = before - self.debt.by_input.get(edge.streams, 0)
+            if edge.streams in self.debt.by_input:
+                wanted = partial(alive, edge.input, now)
+                forgotten[edge.streams] = self.debt.keep(edge.streams, wanted)
         return forgotten
 
     def follow(self, inputs: Iterable[tuple[Edge, JoinOperator, int]]) -> None:

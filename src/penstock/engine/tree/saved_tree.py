@@ -60,7 +60,14 @@ def save_tree(tree: JoinTree, saved: SavedRows) -> tuple[dict[str, Any], list[pa
             _saved_bound(edge, bound, saved)
             for edge, bound in zip(inputs, owed.bounds, strict=True)
         ]
-        debts.append({"input": places[origin], "count": len(keep), "bounds": bounds})
+        debts.append(
+            {
+                "input": places[origin],
+                "count": len(keep),
+                "bounds": bounds,
+                "results": owed.results,
+            }
+        )
     together = np.concatenate(columns, axis=1)
     tables.append(pa.table(dict(zip(_OWED, together, strict=True))))
     return {"held": held, "debts": debts}, tables
@@ -108,7 +115,8 @@ def load_debts(tree: JoinTree, debts: list[Mapping[str, Any]], table: pa.Table) 
         rows, births, deadlines = (column[start:stop] for column in columns)
         _check_debt(tree, each, rows)
         origin = tree.numbered[each["input"]].streams
-        tree.rationing.debt.owe(origin, Owed(rows, births, deadlines, tuple(each["bounds"])))
+        bounds, results = tuple(each["bounds"]), float(each.get("results", -1.0))
+        tree.rationing.debt.owe(origin, Owed(rows, births, deadlines, bounds, results))
         start = stop
     tree.rationing.follow(tree.inputs())
 
