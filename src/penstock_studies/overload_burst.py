@@ -6,6 +6,9 @@ times what the calm load needs. Everything but the CPU seconds follows from the 
 
 >>> from penstock_studies.overload_burst import run_burst
 >>> rows = run_burst("defer")                       # doctest: +SKIP
+
+With ``--endless`` the burst does not pass: an hour of event time under ``defer``, a row per minute,
+beside an engine that makes all probes, so that what is told of the loss can be compared.
 """
 
 from __future__ import annotations
@@ -79,9 +82,9 @@ def run_burst(
     return rows
 
 
-def _query(rate: int, window: int = 10) -> Any:
+def _query(rate: int, window: int = 10, freshness: str = "10 MINUTES") -> Any:
     """A chain of equalities where a row meets two of each other stream when all is calm."""
-    streams = ", ".join(f"{s} [RANGE {window} SECONDS] FRESHNESS 10 MINUTES" for s in _STREAMS)
+    streams = ", ".join(f"{s} [RANGE {window} SECONDS] FRESHNESS {freshness}" for s in _STREAMS)
     return penstock.parse(
         f"SELECT A.id AS a, B.id AS b, C.id AS c FROM {streams} WHERE A.k = B.k AND B.k = C.k",
         schemas=dict.fromkeys(_STREAMS, _SCHEMA),
@@ -117,6 +120,51 @@ def _need(plan: str, rate: int, seed: int) -> float:
     return float(engine.metrics()["overload"]["probes"] - before)
 
 
+def run_endless(
+    *,
+    plan: str = "((A B) C)",
+    rate: int = 100,
+    factor: int = 4,
+    room: float = 2.0,
+    minutes: int = 60,
+    seed: int = 1,
+) -> list[Row]:
+    """A row per minute of a burst that never ends: what is owed, forgotten, and missing."""
+    capacity = room * _need(plan, rate, seed)
+    option = penstock.Overload("defer", probes=capacity, seed=seed)
+    engine = penstock.Engine(_query(rate, freshness="1 MINUTE"), plan, overload=option)
+    exact = penstock.Engine(_query(rate), plan)
+    rows: list[Row] = []
+    missing, spent = 0, 0.0
+    for second, batch in enumerate(_seconds(rate, factor, 0, 60 * minutes, 0, seed)):
+        start = time.process_time()
+        made = engine.push(batch).num_rows
+        spent += time.process_time() - start
+        missing += exact.push(batch).num_rows - made
+        if second % 60 == 59:
+            rows.append(_told(second // 60 + 1, engine, missing, spent / 60))
+            spent = 0.0
+    rows.append(_told("end", engine, missing - engine.finish().num_rows, 0.0))
+    return rows
+
+
+def _told(minute: int | str, engine: penstock.Engine, missing: int, seconds: float) -> Row:
+    """What an engine says, and how many results are missing so far, those that are owed included; a
+    push takes so many ``seconds``."""
+    metrics = engine.metrics()
+    overload = metrics["overload"]
+    return {
+        "minute": minute,
+        "owed": overload["debt"]["probes"],
+        "forgotten": overload["forgotten"],
+        "missing": missing,
+        "told": round(overload["lost"]["results"]),
+        "± error": round(overload["lost"]["error"]),
+        "MiB": round((metrics["state"]["bytes"] + overload["debt"]["bytes"]) / 2**20, 1),
+        "CPU ms/push": round(1000 * seconds, 2),
+    }
+
+
 def summary(rows: list[Row]) -> Row:
     """What became of a run."""
     short = [row["second"] for row in rows if row["short"]]
@@ -141,9 +189,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--factor", type=int, default=4, help="how much larger the burst is")
     parser.add_argument("--plan", default="((A B) C)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--endless", action="store_true", help="a burst that does not pass")
+    parser.add_argument("--minutes", type=int, default=60, help="of an endless burst")
 
 
 def run(options: argparse.Namespace) -> None:
+    if options.endless:
+        given = {name: getattr(options, name) for name in ("plan", "rate", "factor", "seed")}
+        rows = run_endless(**given, minutes=options.minutes)
+        print(heading("endless burst", options.seed))
+        print(text_table(list(rows[0]), [list(each.values()) for each in rows]))
+        return
     found = [
         summary(
             run_burst(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from penstock_studies.overload_burst import POLICIES, Policy, Row, run_burst, summary
+from penstock_studies.overload_burst import (
+    POLICIES,
+    Policy,
+    Row,
+    run_burst,
+    run_endless,
+    summary,
+)
 
 
 def burst(policy: Policy, plan: str) -> list[Row]:
@@ -27,3 +34,15 @@ def test_each_policy_does_what_it_says(plan: str) -> None:
     assert defer[-1]["state_bytes"] <= 2 * exact[-1]["state_bytes"]
     # After the burst, what a push is allowed covers what it needs.
     assert all(row["needed"] <= max(row["allowed"], 0) for row in shed[-20:])
+
+
+@pytest.mark.parametrize("plan", ["((A B) C)", "(A B C)"])
+def test_a_burst_that_never_ends_keeps_its_memory_and_tells_its_loss(plan: str) -> None:
+    rows = run_endless(plan=plan, rate=10, minutes=4)
+    assert rows[1]["forgotten"] > 0
+    assert rows[3]["owed"] < 1.1 * rows[1]["owed"]
+    assert rows[3]["MiB"] < 1.2 * rows[1]["MiB"]
+    end = rows[-1]
+    assert end["owed"] == 0
+    assert abs(end["missing"] - end["told"]) <= 2 * end["± error"]
+    assert end["± error"] < 0.5 * end["missing"]
