@@ -19,6 +19,7 @@ from penstock.plan.plan import Plan
 from penstock.planning.calibrated import calibrated_costs
 from penstock.planning.problem import Problem
 from penstock.planning.statistics import Statistics
+from penstock.planning.unit_costs import UnitCosts
 from penstock.query.join_graph import JoinGraph
 
 ANALYSES = (
@@ -61,7 +62,9 @@ def engine_text(engine: Explained, why: str, running: float, analyze: bool) -> s
     if analyze and seconds > 0:
         observed = observed_in(metrics, seconds, metrics["seconds"], running)
     statistics = engine.statistics(brief=True)
-    costs = calibrated_costs()
+    costs = (
+        calibrated_costs() or UnitCosts()
+    )  # Not those of this query: what is told is the same twice.
     problem = Problem(engine.query, statistics, costs=costs, join=engine.options.join)
     told = text(explain(problem, engine.plan, engine.options.limits, why, observed))
     parts = ANALYSES if analyze else (disk_text,)
