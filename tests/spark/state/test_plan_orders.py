@@ -136,8 +136,8 @@ class _Run:
 
 
 def told(taken: Taken) -> list[tuple[str, str]]:
-    """What was decided; that a plan has all it lacked comes when it comes."""
-    events = [event for event in taken.decisions if event.action != "complete"]
+    """What was decided; what became of changes comes when it comes."""
+    events = [event for event in taken.decisions if event.action not in ("complete", "overtaken")]
     return [(event.action, event.plan) for event in events]
 
 
@@ -314,6 +314,6 @@ def _rows(events: list[Event]) -> int:
 
 
 def _decided(events: list[Event]) -> list[PlanDecision]:
-    """What was decided; that a plan has all it lacked comes when it comes."""
+    """What was decided; what became of changes comes when it comes."""
     found = [event for event in events if isinstance(event, PlanDecision)]
-    return [event for event in found if event.action != "complete"]
+    return [event for event in found if event.action not in ("complete", "overtaken")]
