@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -45,14 +46,21 @@ _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@localhost:{controller}
-listeners=PLAINTEXT://localhost:{broker},CONTROLLER://localhost:{controller}
+listeners=PLAINTEXT://localhost:{broker},SASL_PLAINTEXT://localhost:{sasl},\
+CONTROLLER://localhost:{controller}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,\
+SASL_PLAINTEXT:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config={module} required user_{user}="{password}";
 log.dirs={folder}/data
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 """
+USER = "reader"
+PASSWORD = "a word that nobody sees"
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _START_SECONDS = 600
 
 
@@ -65,17 +73,27 @@ class RealBroker:
 
     def __init__(self, folder: Path) -> None:
         classpath = os.pathsep.join(map(str, jars(BROKER)))
-        self._port, controller = _free_ports()
+        self._port, sasl, controller = _free_ports(3)
         self._folder = folder
         self._properties = folder / "server.properties"
         self._properties.write_text(
-            _PROPERTIES.format(broker=self._port, controller=controller, folder=folder)
+            _PROPERTIES.format(
+                broker=self._port,
+                sasl=sasl,
+                controller=controller,
+                folder=folder,
+                module=MODULE,
+                user=USER,
+                password=PASSWORD,
+            )
         )
         self._java = [java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
         made = [*self._java, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg"]
         made += ["-c", str(self._properties)]
         subprocess.run(made, capture_output=True, check=True, timeout=600)
         self.address = f"localhost:{self._port}"
+        self.guarded_address = f"localhost:{sasl}"
+        """Where one says who one is: :data:`USER` with :data:`PASSWORD`."""
         self.start()
 
     def start(self) -> None:
@@ -116,8 +134,9 @@ def _await(port: int, process: subprocess.Popen[bytes]) -> None:
     raise NoKafka(f"the broker does not start (exit code {process.poll()})")
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("localhost", 0))
-        second.bind(("localhost", 0))
-        return first.getsockname()[1], second.getsockname()[1]
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("localhost", 0))
+        return [probe.getsockname()[1] for probe in probes]

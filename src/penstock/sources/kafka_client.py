@@ -71,6 +71,9 @@ _PASSING = (
 _PAUSE = 0.2
 """Seconds before a question is put again to a broker that is away: some errors come at once."""
 _clients: dict[tuple[tuple[str, str], ...], Any] = {}
+_refusals: dict[tuple[tuple[str, str], ...], str] = {}
+"""What brokers have said to those whom they do not let in. To a question the client answers as if
+there was no broker, and tells this aside."""
 _there: dict[str, frozenset[str]] = {}
 """Topics that this process has found, by the brokers that have them."""
 _known: dict[int, set[str]] = {}
@@ -190,6 +193,7 @@ class KafkaClient:
         try:
             while open_:
                 got = consumer.consume(min(_BULK, max(1, left)), timeout=_WAIT)
+                self._check_admitted(name)
                 for message in got:
                     error = message.error()
                     where = (message.topic(), message.partition())
@@ -242,6 +246,8 @@ class KafkaClient:
             except KafkaException as problem:
                 error = problem.args[0]
                 text = self._judged("kafka", error, "")
+                self._consumer().poll(0)  # It tells what it has to tell aside.
+                self._check_admitted("kafka")
                 if time.monotonic() > until:
                     raise self._silent("kafka", text) from None
                 time.sleep(_PAUSE)
@@ -258,15 +264,24 @@ class KafkaClient:
             raise InputError(f"{name}: Kafka at {self.servers} refuses: {error.str()}")
         return str(error.str())
 
+    def _check_admitted(self, name: str) -> None:
+        """An error if a broker has refused user or password."""
+        refusal = _refusals.pop(self._key, None)
+        if refusal is not None:
+            raise InputError(f"{name}: Kafka at {self.servers} refuses: {refusal}")
+
     def _silent(self, name: str, problem: str) -> InputError:
         said = f": {problem}" if problem else ""
         return InputError(
             f"{name}: Kafka at {self.servers} has not answered for {self.patience:g} s{said}"
         )
 
+    @property
+    def _key(self) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted(self._native().items()))
+
     def _consumer(self) -> Any:
-        own = self._native()
-        key = tuple(sorted(own.items()))
+        key = self._key
         if key not in _clients:
             try:
                 from confluent_kafka import Consumer, KafkaException
@@ -275,6 +290,7 @@ class KafkaClient:
                     f"reading Kafka needs the package {_PACKAGE}: pip install penstock[kafka]"
                 ) from None
             try:
+                own = {**self._native(), "error_cb": partial(_note_refusal, key)}
                 _clients[key] = Consumer(own, logger=_quiet())
             except (KafkaException, TypeError, ValueError) as problem:
                 said = problem.args[0].str() if hasattr(problem.args[0], "str") else str(problem)
@@ -325,6 +341,11 @@ def native_options(options: Mapping[str, str]) -> dict[str, str]:
         elif not name.endswith("store.type") and name != "ssl.truststore.password":
             found[name] = value
     return found
+
+
+def _note_refusal(key: tuple[tuple[str, str], ...], error: Any) -> None:
+    if error.name() == "_AUTHENTICATION":
+        _refusals[key] = str(error.str())
 
 
 def _described(topic: str, consumer: Any) -> Any:

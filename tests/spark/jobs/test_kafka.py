@@ -16,13 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from kafka_broker import CONNECTOR, NoKafka, RealBroker, broker
+from kafka_broker import CONNECTOR, MODULE, PASSWORD, USER, NoKafka, RealBroker, broker
 from maven_jars import NoJars, jars
 
 import penstock.spark.jobs.job_session as job_session
 from penstock import parse
+from penstock.errors import InputError
 from penstock.job import read_job
 from penstock.job.job import LANES
+from penstock.spark.data_source.batch_reader import BatchAnswer
 from penstock.spark.data_source.options import lane_of
 from penstock.spark.data_source.stream_reader import StreamReader
 from penstock.spark.rows.arrow_types import answer_schema
@@ -145,6 +147,53 @@ def test_a_broker_that_is_away_for_a_minute(tmp_path: Path) -> None:
     ]
     assert len(expected) > 300
     assert difference(found, expected) is None
+
+
+@pytest.mark.skipif("PENSTOCK_LONG" not in os.environ, reason="long: set PENSTOCK_LONG=1")
+def test_a_broker_that_asks_who_one_is(tmp_path: Path) -> None:
+    """With a user and a password as Java's client has them; a wrong one is told, and not shown."""
+    kafka = pytest.importorskip("confluent_kafka")
+    try:
+        running = RealBroker(tmp_path)
+    except (NoJars, NoKafka) as reason:
+        pytest.skip(str(reason))
+    query = "SELECT A.id AS a, B.id AS b FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS]"
+    options = {"query": f"{query} WHERE A.id = B.id", "watermark": "1 MINUTE"}
+    try:
+        producer = kafka.Producer({"bootstrap.servers": running.address, "log_level": 0})
+        for name in "AB":
+            for number in range(20):
+                row = {"id": number, "ts": "2026-01-01T12:00:00Z"}
+                producer.produce(name, value=json.dumps(row).encode())
+            options |= {f"{name}.format": "kafka", f"{name}.subscribe": name}
+            options |= {f"{name}.decode": "json", f"{name}.schema": "id BIGINT, ts TIMESTAMP"}
+            options |= {f"{name}.kafka.{k}": v for k, v in guarded(running, PASSWORD).items()}
+        assert producer.flush(60) == 0
+        lane = lane_of(options)
+        answer = BatchAnswer(lane, answer_schema(lane.query.schema)[0])
+        (partition,) = answer.partitions()
+        found = [row for batch in answer.read(partition) for row in rows_of(pa.table(batch))]
+        assert sorted(found) == [(n, n) for n in range(20)]
+        wrong = guarded(running, f"not {PASSWORD}")
+        options |= {f"B.kafka.{name}": value for name, value in wrong.items()}
+        with pytest.raises(InputError) as told:
+            lane_of(options)
+    finally:
+        running.kill()
+    assert f"Kafka at {running.guarded_address} refuses: " in str(told.value)
+    assert "Authentication failed: Invalid username or password" in str(told.value)
+    assert PASSWORD not in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def guarded(running: RealBroker, password: str) -> dict[str, str]:
+    """Options of the client."""
+    return {
+        "bootstrap.servers": running.guarded_address,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{MODULE} required username="{USER}" password="{password}";',
+    }
 
 
 @contextmanager
