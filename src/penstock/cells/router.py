@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.cells.placement import Dimension, Placement
-from penstock.query.expression import Expression, IsNull, Not
+from penstock.query.expression import Expression, IsNull, Not, columns_of
 from penstock.query.join_graph import EquiPredicate, JoinGraph
 from penstock.values.arrow_layout import validity_of
 from penstock.values.evaluate import Evaluator, Filter, compile, conjunction
@@ -73,27 +73,37 @@ class Router:
     def __init__(self, query: JoinGraph, placement: Placement) -> None:
         self._everywhere = tuple(range(placement.cells))
         self._placed_by: dict[str, frozenset[str] | None] = {}
+        self._needed: dict[str, frozenset[str] | None] = {}
         self._hot = np.array([grid.hash for grid in placement.hot], np.uint64)
         self._routes: dict[str, _Route] = {}
         for block in query.blocks:
             filters = wire(block).filters
             for stream in block.streams:
                 alias = stream.alias
-                keep = conjunction(
-                    [*(p.expression for p in filters[alias]), *_present(block, alias)]
-                )
+                kept = [*(p.expression for p in filters[alias]), *_present(block, alias)]
+                keep = conjunction(kept)
                 if query.by_rows:
                     keep = None
                 elif stream.source in self._routes:
                     # In a self-join both roles have the same coordinates.
                     keep = _either(self._routes[stream.source].keep, keep)
-                self._placed_by[stream.source] = placement.placed_by(alias)
+                own = placement.placed_by(alias)
+                self._placed_by[stream.source] = own
+                if own is not None and self._needed.get(stream.source, own) is not None:
+                    own = own.union(*({c.name for c in columns_of(each)} for each in kept))
+                    own |= self._needed.get(stream.source) or frozenset()
+                self._needed[stream.source] = own
                 grids = [_grid(alias, 0, placement.dimensions, None)]
                 grids += [_grid(alias, g.first, g.dimensions, g.hash) for g in placement.hot]
                 expression = placement.hot_class.get(alias)
                 self._routes[stream.source] = _Route(
                     keep, None if expression is None else compile(expression), tuple(grids)
                 )
+
+    def needed(self, source: str) -> frozenset[str] | None:
+        """The columns that say which cells the rows of a source go to, and whether they go to any;
+        None if that is all of them."""
+        return self._needed.get(source)
 
     def route(self, source: str, columns: Mapping[str, pa.Array], count: int) -> Iterator[Share]:
         """Where the ``count`` rows with ``columns`` go. A cell is in at most one :class:`Share`."""

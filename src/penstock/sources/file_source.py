@@ -31,6 +31,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from penstock.errors import InputError, PenstockWarning
+from penstock.query.unreadable import CORRUPT
 from penstock.sources.file_format import (
     MODE,
     End,
@@ -42,6 +43,7 @@ from penstock.sources.file_format import (
 from penstock.sources.file_tree import FileTree
 from penstock.sources.folder_columns import folder_types, folder_values, with_folder_values
 from penstock.sources.input_file import InputFile
+from penstock.sources.json_lines import Choice, read_chosen
 from penstock.sources.partitioned import Partitioned, bucket_of
 from penstock.sources.portion import (
     UNLIMITED,
@@ -58,6 +60,7 @@ _REMEMBERED = 7 * 86_400 * 10**9
 as long as Spark remembers files by default. One that is put back earlier is not taken twice."""
 
 
+_JSON = "json"
 MISSING, CORRUPT_FILE = "missing", "corrupt"
 """Why a file is left out."""
 _PATIENCE = {End.WHOLE: 0.0, End.CUT: 60.0, End.UNSURE: 5.0}
@@ -251,8 +254,35 @@ class FileSource:
             return found[0], rest
         return pa.concat_tables(found, promote_options="default"), rest
 
+    @property
+    def can_choose(self) -> bool:
+        """Whether it pays to read a few columns first, and others of few rows."""
+        return self.format_name == _JSON and self.options.get(MODE, "").upper() != "FAILFAST"
+
+    def read_chosen(
+        self,
+        portion: Portion,
+        columns: Sequence[str],
+        first: Sequence[str],
+        choose: Choice,
+        again: bool = False,
+    ) -> pa.Table:
+        """``columns`` of rows that are chosen by those of them that come ``first``, file by
+        file."""
+        tables = [
+            self._read(InputFile.of_json(each), columns, again, None, (first, choose))[0]
+            for each in portion
+        ]
+        empty = pa.schema([self.schema.field(name) for name in columns]).empty_table()
+        return pa.concat_tables([empty, *(table.select(columns) for table in tables)])
+
     def _read(
-        self, file: InputFile, columns: Sequence[str], again: bool, needed: NeededRows | None
+        self,
+        file: InputFile,
+        columns: Sequence[str],
+        again: bool,
+        needed: NeededRows | None,
+        chosen: tuple[Sequence[str], Choice] | None = None,
     ) -> tuple[pa.Table, Brief]:
         path = self.tree.path(file.name)
         try:
@@ -269,7 +299,11 @@ class FileSource:
             size = opened.size()
             self._refuse_changed(path, size, file.size, again)
             try:
-                table, rest = self._decoded(opened, file, columns, needed)
+                found = None if chosen is None else self._chosen(opened, file, columns, *chosen)
+                if found is not None:
+                    table, rest = found, NOTHING
+                else:
+                    table, rest = self._decoded(opened, file, columns, needed)
             except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
                 hint = "" if self.skip_corrupt else ", or set ignoreCorruptFiles to skip it"
                 raise InputError(
@@ -287,7 +321,29 @@ class FileSource:
             bucket = self._partition(file.name)
             if self.partitioned is not None and bucket is not None:
                 self.partitioned.check(table, bucket, where)
+            if chosen is not None and found is None:
+                first, choose = chosen
+                told = [CORRUPT] if CORRUPT in table.column_names else []
+                table = table.take(pa.array(choose(table.select([*first, *told]))))
             return table, rest
+
+    def _chosen(
+        self,
+        opened: pa.NativeFile,
+        file: InputFile,
+        columns: Sequence[str],
+        first: Sequence[str],
+        choose: Choice,
+    ) -> pa.Table | None:
+        """The chosen rows of ``file``; None if they must be chosen of all that is in it."""
+        if "=" in file.name or self.partitioned is not None:
+            return None
+        lines = self.format.content(opened, self.tree.path(file.name))
+        wanted = pa.schema([self.schema.field(name) for name in columns])
+        found = read_chosen(lines.read_buffer(), wanted, first, choose)
+        if found is None:
+            opened.seek(0)
+        return found
 
     def _decoded(
         self,

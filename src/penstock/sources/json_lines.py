@@ -7,6 +7,10 @@ one more column, :data:`~penstock.query.unreadable.CORRUPT`; so does a text that
 which all columns are NULL. Some values fit that Arrow does not take: anything is a text, a number
 is a time in seconds, fractions of a second have any number of digits, and decimals are rounded.
 Times without a zone are UTC.
+
+Where only some rows are wanted and a few columns say which (:func:`read_chosen`), these columns are
+read of all texts and the others of the chosen ones. That splits lines by their ends, so it is done
+only if there are as many lines as objects and the chosen ones say the same as before.
 """
 
 from __future__ import annotations
@@ -15,11 +19,13 @@ import datetime
 import decimal
 import io
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
+from numpy.typing import NDArray
 
 from penstock.query.unreadable import CORRUPT
 
@@ -34,6 +40,12 @@ _NUMBERS = {
 """Texts that are numbers, as in Spark."""
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
+
+
+_ROOM = 64
+"""Bytes of a block beside the texts in it."""
+Choice: TypeAlias = Callable[[pa.Table], NDArray[np.int64]]
+"""The numbers of the rows that are wanted, by the columns that say so."""
 
 
 class _MisfitError(ValueError):
@@ -67,6 +79,37 @@ def bulk(file: Any, size: int, wanted: pa.Schema, across_lines: bool = False) ->
         return None
 
 
+def read_chosen(
+    content: pa.Buffer, wanted: pa.Schema, first: Sequence[str], choose: Choice
+) -> pa.Table | None:
+    """The rows of JSON lines that are chosen by their columns ``first``, which are among those
+    ``wanted``; None before anything is chosen if Arrow cannot take all of them."""
+    size = content.size + _ROOM
+    narrow = bulk(pa.BufferReader(content), size, pa.schema([wanted.field(n) for n in first]))
+    if narrow is None:
+        return None
+    rows = pa.array(choose(narrow))
+    texts = _lines(content)
+    if len(texts) == len(narrow):
+        chosen = texts.take(rows).buffers()[2]
+        found = bulk(pa.BufferReader(chosen), chosen.size + _ROOM, wanted) if len(rows) else None
+        if found is not None and found.select(first).equals(narrow.take(rows)):
+            return found
+    whole = bulk(pa.BufferReader(content), size, wanted)
+    if whole is None:
+        texts = [line for line in content.to_pybytes().splitlines() if line.strip()]
+        whole = read_objects(texts, wanted)
+    return whole.take(rows)
+
+
+def _lines(content: pa.Buffer) -> pa.LargeBinaryArray:
+    """The lines of ``content`` with their ends, which share its memory."""
+    ends = np.flatnonzero(np.frombuffer(content, np.uint8) == ord("\n")) + 1
+    offsets = np.unique(np.concatenate([[0], ends, [content.size]])).astype(np.int64)
+    parts = [None, pa.py_buffer(offsets), content]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, parts)
+
+
 def with_texts(rows: pa.Table, read: pa.Table) -> pa.Table:
     """``rows`` with the texts that ``read``, which they are from, has of those not read wholly."""
     if CORRUPT not in read.column_names or CORRUPT in rows.column_names:
@@ -83,7 +126,7 @@ def _blocks(texts: Sequence[bytes | None], wanted: pa.Schema) -> list[pa.Table]:
     if not texts:
         return []
     joined = b"\n".join(text or b"{}" for text in texts)
-    whole = bulk(io.BytesIO(joined), len(joined) + 64, wanted, across_lines=True)
+    whole = bulk(io.BytesIO(joined), len(joined) + _ROOM, wanted, across_lines=True)
     if whole is not None and len(whole) == len(texts):
         return [whole]
     if len(texts) <= _BLOCK:

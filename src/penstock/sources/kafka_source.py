@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import InputError, PenstockWarning
-from penstock.sources.json_lines import with_texts
+from penstock.sources.json_lines import Choice, with_texts
 from penstock.sources.kafka_client import Assigned, Ends, KafkaClient, Records
 from penstock.sources.kafka_values import MESSAGE, decoded
 from penstock.sources.partitioned import Partitioned
@@ -141,6 +141,29 @@ class KafkaSource:
         return None
 
     def read(self, portion: Portion, columns: Sequence[str], again: bool = False) -> pa.Table:
+        return self._columns_of(*self._records(portion), columns)
+
+    @property
+    def can_choose(self) -> bool:
+        """Whether it pays to read a few columns first, and others of few rows."""
+        return self.decode == "json"
+
+    def read_chosen(
+        self,
+        portion: Portion,
+        columns: Sequence[str],
+        first: Sequence[str],
+        choose: Choice,
+        again: bool = False,
+    ) -> pa.Table:
+        """``columns`` of rows that are chosen by those of them that come ``first``."""
+        records, where = self._records(portion)
+        rows = choose(self._columns_of(records, where, first)).tolist()
+        chosen = Records(*([column[row] for row in rows] for column in records))
+        return self._columns_of(chosen, where, columns).select(list(columns))
+
+    def _records(self, portion: Portion) -> tuple[Records, str]:
+        """The messages of a portion, and where they are from."""
         ranges = [OffsetRange(*each) for each in portion]
         kept = []
         for each in ranges:
@@ -153,9 +176,11 @@ class KafkaSource:
             if each.end > each.start:
                 kept.append(each)
         records = self.client.read(self.name, kept) if kept else Records()
+        return records, f"{self.name}: {', '.join(dict.fromkeys(each.topic for each in kept))}"
+
+    def _columns_of(self, records: Records, where: str, columns: Sequence[str]) -> pa.Table:
         table = decoded(records, self.value, self.decode, self.avro_schema, columns)
         if self.partitioned is not None:
-            where = f"{self.name}: {', '.join(dict.fromkeys(each.topic for each in kept))}"
             self.partitioned.check(table, np.asarray(records.partitions, np.int64), where)
         wanted = pa.schema([self.schema.field(name) for name in columns])
         found = table.select(list(columns)).cast(wanted)

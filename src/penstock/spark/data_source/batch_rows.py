@@ -2,6 +2,7 @@
 
 Every cell reads what its placement and its clock need of all rows, and keeps its own. So each of
 them knows the newest event times of the whole batch, and no rows are sent from one to another.
+Of JSON these columns are parsed first, and the others of a cell's own rows alone, where that pays.
 
 Where the names of folders tell the values that rows are placed by (``x=17/part-0.parquet``), a cell
 reads its own files; of the others it looks at statistics, and reads event times where there are
@@ -14,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from penstock.cells.rejected import UNREADABLE
 from penstock.cells.router import Router
@@ -26,10 +29,17 @@ from penstock.engine.push.ahead import Ahead
 from penstock.engine.push.dropped import NO_EVENT_TIME, Dropped
 from penstock.query.unreadable import CORRUPT
 from penstock.sources.file_source import FileSource
+from penstock.sources.kafka_source import KafkaSource
 from penstock.sources.ledger import Entry, Note
 from penstock.sources.portion import Brief, Portion, in_nanoseconds
 from penstock.sources.row_groups import NOTHING
 from penstock.spark.data_source.lane import Lane
+
+_ROW = "number of the row"
+_LEAST_CELLS, _LEAST_OTHERS = 4, 12
+"""Cells, and columns that are read of own rows alone, from which JSON is parsed in two steps. To
+parse two columns of all texts takes half of what parsing all of many columns takes, since each text
+is gone through (measured in ``docs/notes/spark.md``)."""
 
 
 @dataclass(slots=True)
@@ -58,6 +68,27 @@ class Reading:
     """Rows that no engine gets, as far as this cell tells them: those that cannot be read, those
     too far ahead and, where there are several cells, those without an event time, which a single
     cell leaves to its engine."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a cell has seen of the rows of an entry so far, by source."""
+
+    ahead: Ahead
+    again: bool
+    """Whether somebody has read these rows before."""
+    newest: dict[str, int] = field(default_factory=dict)
+    """The newest event time in nanoseconds."""
+    rows: dict[str, int] = field(default_factory=dict)
+    unrouted: dict[str, int] = field(default_factory=dict)
+    """Rows that belong to no cell, as far as this cell tells them."""
+    refused: list[Dropped] = field(default_factory=list)
+
+    def note(self, name: str, brief: Brief, counts: bool) -> None:
+        """Rows of which no more is known, and which this cell counts or not."""
+        self.rows[name] += brief.rows if counts else 0
+        newest = None if brief.newest is None else in_nanoseconds(brief.newest)
+        _note_newest(self.newest, name, newest)
 
 
 class _CellPart(NamedTuple):
@@ -90,53 +121,89 @@ class BatchReader:
         entry before, which the new note goes on from. ``again`` if they were read before. Where
         cells relay their clocks, the note is of this cell's part, unless it is to be ``whole``."""
         lane, portions = self._lane, entry.portions
-        own: dict[str, int] = {}
-        rows, counts, unrouted = {}, {}, {}
-        refused: list[Dropped] = []
-        ahead = Ahead({} if lane.query.by_rows else entry.latest, lane.clocks)
+        seen = _Seen(Ahead({} if lane.query.by_rows else entry.latest, lane.clocks), again)
+        rows = {}
         for name in lane.query.sources:
             if portions.get(name) is None or (only is not None and name not in only):
                 continue
-            tables, counts[name], unrouted[name] = [], 0, 0
+            tables, seen.rows[name], seen.unrouted[name] = [], 0, 0
             for part in self._parts(name, portions[name]):
                 if lane.relayed and not part.is_read and not whole:
                     continue
                 brief = None if part.is_read else self._brief(name, part.portion, entry)
-                counts_here = part.is_told or not lane.relayed  # Else somebody else does.
                 if brief is not None:
-                    counts[name] += brief.rows if counts_here else 0
-                    _note_newest(
-                        own, name, None if brief.newest is None else in_nanoseconds(brief.newest)
-                    )
+                    seen.note(name, brief, self._counts(part))
                     continue
-                columns = lane.columns[name] if part.is_read else self._few(name)
-                table, rest = self._needed(name, part, columns, entry, again)
-                counts[name] += (rest.rows + _counted(lane, name, table)) if counts_here else 0
-                if rest.newest is not None:
-                    _note_newest(own, name, in_nanoseconds(rest.newest))
-                told: list[Dropped] = []
-                table = self._readable(name, table, told)
-                split = ahead.split({name: table}, arrived=0)
-                told += split.dropped
-                table = split.batches[name]
-                _note_newest(own, name, _newest(lane, name, table))
+                found = self._part(name, part, seen, entry)
                 if part.is_read:
-                    table = self._timed(name, table, told)
-                    tables.append(self._own(name, table))
-                if part.is_told:
-                    refused += told
-                    unrouted[name] += 0 if again else rest.rows + self._unrouted(name, table)
+                    tables.append(found)
             if not tables:
                 schema = lane.sources[name].schema
                 tables = [pa.schema([schema.field(c) for c in lane.columns[name]]).empty_table()]
             rows[name] = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-        cumulative = dict(before.newest)
-        for name, newest in own.items():
-            _note_newest(cumulative, name, newest)
-        settled = max(cumulative.values(), default=None) if entry.settles else before.settled
+        newest = dict(before.newest)
+        for name, at in seen.newest.items():
+            newest[name] = max(at, newest.get(name, at))
+        settled = max(newest.values(), default=None) if entry.settles else before.settled
         sizes = {name: found for name in rows if (found := self._mended(name, portions[name]))}
-        note = Note(cumulative, own, counts, dict(lane.clocks), sizes, settled=settled)
-        return Reading(rows, note, unrouted, refused)
+        note = Note(newest, seen.newest, seen.rows, dict(lane.clocks), sizes, settled=settled)
+        return Reading(rows, note, seen.unrouted, seen.refused)
+
+    def _counts(self, part: _CellPart) -> bool:
+        """Whether this cell counts the rows of a part, if no other does."""
+        return part.is_told or not self._lane.relayed
+
+    def _part(self, name: str, part: _CellPart, seen: _Seen, entry: Entry) -> pa.Table:
+        """The cell's rows of a part."""
+        columns = self._lane.columns[name] if part.is_read else self._few(name)
+        first, source = self._first(name), self._lane.sources[name]
+        if part.is_read and first and isinstance(source, FileSource | KafkaSource):
+            choose = partial(self._choose, name, part, seen)
+            return source.read_chosen(part.portion, columns, first, choose, seen.again)
+        table, rest = self._needed(name, part, columns, entry, seen.again)
+        seen.note(name, rest, self._counts(part))
+        return self._own_rows(name, part, seen, table, rest.rows)
+
+    def _choose(
+        self, name: str, part: _CellPart, seen: _Seen, table: pa.Table
+    ) -> NDArray[np.int64]:
+        """The numbers of the cell's rows, by the columns that are read first."""
+        numbered = table.append_column(_ROW, pa.array(np.arange(len(table))))
+        found = self._own_rows(name, part, seen, numbered)
+        return np.asarray(found.column(_ROW).to_numpy())
+
+    def _own_rows(
+        self, name: str, part: _CellPart, seen: _Seen, table: pa.Table, unread: int = 0
+    ) -> pa.Table:
+        """The cell's rows of a part; what all of its rows tell goes to ``seen``. ``unread`` are
+        those that were left out, since they are in no result."""
+        lane = self._lane
+        seen.rows[name] += _counted(lane, name, table) if self._counts(part) else 0
+        told: list[Dropped] = []
+        split = seen.ahead.split({name: self._readable(name, table, told)}, arrived=0)
+        told += split.dropped
+        table = split.batches[name]
+        _note_newest(seen.newest, name, _newest(lane, name, table))
+        if part.is_read:
+            table = self._timed(name, table, told)
+        if part.is_told:
+            seen.refused += told
+            seen.unrouted[name] += 0 if seen.again else unread + self._unrouted(name, table)
+        return self._own(name, table) if part.is_read else table
+
+    def _first(self, name: str) -> tuple[str, ...] | None:
+        """The columns of a source that are read of all rows before the others are of the cell's
+        own; None where it does not pay, or all columns of other rows may be wanted."""
+        lane, source = self._lane, self._lane.sources[name]
+        clock = lane.clocks.get(name)
+        if lane.placement.cells < _LEAST_CELLS or lane.dropped is not None or clock is None:
+            return None
+        chooses = isinstance(source, FileSource | KafkaSource) and source.can_choose
+        needed = self._router.needed(name)
+        if not chooses or needed is None or lane.query.by_rows or name in lane.aligned:
+            return None
+        first = tuple(c for c in lane.columns[name] if c in needed or c == clock)
+        return None if len(lane.columns[name]) - len(first) < _LEAST_OTHERS else first
 
     def _mended(self, name: str, portion: Portion) -> dict[str, int]:
         """Bytes of the files of ``portion`` that were mended before they were read."""
