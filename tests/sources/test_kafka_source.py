@@ -17,6 +17,7 @@ import pytest
 
 from penstock import parse
 from penstock.errors import InputError, OptionError, PenstockWarning
+from penstock.query.unreadable import CORRUPT
 from penstock.sources.kafka_client import Assigned, Ends, KafkaClient, native_options
 from penstock.sources.kafka_source import (
     EARLIEST,
@@ -149,7 +150,8 @@ def test_avro_with_and_without_a_registrys_heading(broker: Broker) -> None:
     broker.send("avro", values)
     source = broker.source("avro", decode="avro", avro_schema=json.dumps(schema))
     table = source.read(source.next_portion(source.progress(), UNLIMITED), ["id", "x"])
-    assert table.to_pydict() == {"id": [1, 2, None], "x": ["a", None, None]}
+    expected = {"id": [1, 2, None], "x": ["a", None, None], CORRUPT: [None, None, "ff"]}
+    assert table.to_pydict() == expected
 
 
 def test_latest_is_looked_up_once(broker: Broker) -> None:
