@@ -62,9 +62,8 @@ def engine_text(engine: Explained, why: str, running: float, analyze: bool) -> s
     if analyze and seconds > 0:
         observed = observed_in(metrics, seconds, metrics["seconds"], running)
     statistics = engine.statistics(brief=True)
-    costs = (
-        calibrated_costs() or UnitCosts()
-    )  # Not those of this query: what is told is the same twice.
+    # Not the costs that fit this query: what is told of the same streams is the same.
+    costs = calibrated_costs() or UnitCosts()
     problem = Problem(engine.query, statistics, costs=costs, join=engine.options.join)
     told = text(explain(problem, engine.plan, engine.options.limits, why, observed))
     parts = ANALYSES if analyze else (disk_text,)
