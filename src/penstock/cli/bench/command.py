@@ -66,6 +66,11 @@ def add_parser(commands: Any) -> None:
     paths.add_argument("--rounds", type=int, default=15, metavar="N", help="rounds (default: 15)")
     paths.add_argument("--only", metavar="TEXT,…", help="forms whose name has one of these texts")
     paths.add_argument("--feedback", metavar="F,…", help="off, jit or both (default: both)")
+    paths.add_argument(
+        "--against",
+        metavar="FOLDER",
+        help="the plain push alone, in turn with the code of another checkout, and the ratio",
+    )
     paths.add_argument("--json", metavar="FILE", help="write all figures to FILE")
     paths.set_defaults(run=run_paths_bench)
     overload = names.add_parser(
@@ -158,8 +163,17 @@ def run_paths_bench(options: argparse.Namespace) -> int:
     feedbacks = _names(options.feedback) or ("off", "jit")
     if set(batches) - set(BATCHES) or set(feedbacks) - {"off", "jit"}:
         raise OptionError("--batch takes some of 10000, 100 and 1, --feedback some of off and jit")
-    found = paths_bench(batches, options.rounds, feedbacks, _names(options.only))
-    show(found)
+    if options.against is None:
+        found = paths_bench(batches, options.rounds, feedbacks, _names(options.only))
+        show(found)
+    elif options.only:
+        raise OptionError("--against is about the plain push: leave --only out")
+    else:
+        from penstock.cli.bench.against_bench import against_bench, show_against
+
+        folder = Path(options.against)
+        found = against_bench(folder, batches, options.rounds, feedbacks)
+        show_against(folder, found)
     if options.json:
         Path(options.json).write_text(json.dumps(found, indent=1))
     return 0

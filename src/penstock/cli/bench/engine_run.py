@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 import penstock
 from penstock.cli.bench import process_memory
+from penstock.cli.bench.push_child import pushes
 from penstock.cli.bench.workloads import Workload
 
 FILLING = 10_000
@@ -44,14 +44,14 @@ def run_engine(
     query = penstock.parse(
         workload.query, schemas={name: table.schema for name, table in tables.items()}
     )
-    _load_kernels(workload, plan, feedback)
+    load_kernels(workload, plan, feedback)
     engine = penstock.Engine(query, plan=plan, feedback=feedback)
     total = workload.rows * len(tables)
     before = process_memory.resident()
     start = results = 0
     if seconds is not None:
-        start = min(_filled(workload), total // 2) // len(tables) * len(tables)
-        for push in _pushes(tables, FILLING, 0, start):
+        start = min(filled(workload), total // 2) // len(tables) * len(tables)
+        for push in pushes(tables, FILLING, 0, start):
             results += engine.push(push).num_rows
     done, made, cpu, walls = _timed(engine, tables, batch, start, total, seconds)
     results += made
@@ -59,7 +59,7 @@ def run_engine(
     state = metrics["state"]["bytes"]
     # To the end of the millisecond, so that the number of results can be checked.
     end = min(-(-done // len(tables)) * len(tables), total)
-    for push in _pushes(tables, batch, done, end):
+    for push in pushes(tables, batch, done, end):
         results += engine.push(push).num_rows
     matches = sum(join["matches"] for join in metrics["joins"])
     return {
@@ -93,9 +93,9 @@ def _timed(
     at = start
     while at < total and (seconds is None or cpu < seconds):
         until = min(at + _BLOCK * batch, total) if batch < FILLING else min(at + batch, total)
-        pushes = list(_pushes(tables, batch, at, until))
+        block = list(pushes(tables, batch, at, until))
         begin = time.process_time()
-        for push in pushes:
+        for push in block:
             clock = time.perf_counter_ns()
             results += engine.push(push).num_rows
             walls.append(time.perf_counter_ns() - clock)
@@ -104,27 +104,12 @@ def _timed(
     return at, results, cpu, np.array(walls or [0], np.int64)
 
 
-def _pushes(
-    tables: dict[str, pa.RecordBatch], batch: int, start: int, end: int
-) -> Iterator[dict[str, pa.RecordBatch]]:
-    """The tuples from ``start`` to ``end`` of all streams, in time order, round robin."""
-    width = len(tables)
-    for first in range(start, end, batch):
-        last = min(first + batch, end)
-        push = {}
-        for number, (name, table) in enumerate(tables.items()):
-            begin, stop = -(-(first - number) // width), -(-(last - number) // width)
-            if stop > begin:
-                push[name] = table.slice(begin, stop - begin)
-        yield push
-
-
-def _filled(workload: Workload) -> int:
+def filled(workload: Workload) -> int:
     """Tuples after which all windows are full and have begun to let go."""
     return (workload.window + workload.window // 10) * len(workload.streams)
 
 
-def _load_kernels(workload: Workload, plan: str, feedback: str) -> None:
+def load_kernels(workload: Workload, plan: str, feedback: str) -> None:
     """Let small windows fill, grow, give results, expire and start over in their rings, with guards
     that come by themselves and with all of them, so that every kernel is loaded."""
     small = replace(
@@ -141,9 +126,9 @@ def _load_kernels(workload: Workload, plan: str, feedback: str) -> None:
     for each in (feedback,) if feedback == "off" else (feedback, penstock.Feedback(adaptive=False)):
         engine = penstock.Engine(query, plan=plan, feedback=each)
         for batch, start, end in ((50, 0, total // 6), (300, total // 6, total // 2)):
-            for push in _pushes(tables, batch, start, end):
+            for push in pushes(tables, batch, start, end):
                 engine.push(push)
-        for push in _pushes(tables, total, total // 2, total):
+        for push in pushes(tables, total, total // 2, total):
             engine.push(push)
         engine.push({}, watermark=1 << 40)
         engine.metrics()

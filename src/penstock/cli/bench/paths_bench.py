@@ -24,15 +24,16 @@ import numpy as np
 import pyarrow as pa
 
 import penstock
-from penstock.cli.bench.engine_run import FILLING, _load_kernels, _pushes
+from penstock.cli.bench.engine_run import FILLING, load_kernels
+from penstock.cli.bench.push_child import pushes
 from penstock.cli.bench.workloads import WORKLOADS, Workload
 
 Tables = dict[str, pa.RecordBatch]
 
 BATCHES = (10_000, 100, 1)
-_PUSHES = {10_000: 8, 100: 100, 1: 256}
+PUSHES = {10_000: 8, 100: 100, 1: 256}
 """Pushes of a block, by their size: some milliseconds of work."""
-_PLAN = "((A B) C)"
+PLAN = "((A B) C)"
 _NULLS = 0.02
 _LATE = 0.02
 
@@ -48,7 +49,7 @@ class Form:
     is_hosted: bool = False
     """Whether the host gives the clock: newest event times and the watermark."""
     static: Callable[[Workload], Tables] | None = None
-    plan: str = _PLAN
+    plan: str = PLAN
 
 
 def _nulls(workload: Workload, tables: Tables) -> Tables:
@@ -157,19 +158,19 @@ class _Run:
 
     def block(self, batch: int) -> float:
         """CPU seconds of a push, in the mean over a block of pushes of ``batch`` rows."""
-        pushes = [(push, self._told(push)) for push in self._next(batch, _PUSHES[batch])]
+        block = [(push, self._told(push)) for push in self._next(batch, PUSHES[batch])]
         begin = time.process_time()
-        for push, told in pushes:
+        for push, told in block:
             self.engine.push(push, *told)
-        return (time.process_time() - begin) / len(pushes)
+        return (time.process_time() - begin) / len(block)
 
     def _next(self, batch: int, count: int) -> list[Tables]:
         end = self._place + batch * count
         if end > len(self._tables) * len(next(iter(self._tables.values()))):
             raise penstock.PenstockError("the input is too short for so many rounds")
-        pushes = list(_pushes(self._tables, batch, self._place, end))
+        block = list(pushes(self._tables, batch, self._place, end))
         self._place = end
-        return pushes
+        return block
 
     def _told(self, push: Tables) -> tuple[Any, ...]:
         """What the host says about time with a push: watermark and newest event times."""
@@ -200,7 +201,7 @@ def paths_bench(
     forms = [f for f in FORMS if names is None or f is FORMS[0] or any(n in f.name for n in names)]
     found: dict[str, Any] = {}
     for feedback in feedbacks:
-        _load_kernels(workload, _PLAN, feedback)
+        load_kernels(workload, PLAN, feedback)
         runs = [_Run(form, workload, feedback) for form in forms]
         for run in runs:  # What is written down or loaded at the first push of a size.
             for batch in batches:
