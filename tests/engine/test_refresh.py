@@ -104,6 +104,11 @@ def test_the_answer_is_that_of_the_version(feedback: str, restarts: bool) -> Non
     assert refreshes > CASES // 8
 
 
+def test_guards_that_are_always_on_see_no_row_twice() -> None:
+    always = penstock.Feedback(adaptive=False)
+    assert sum(check(seed, feedback=always) for seed in range(CASES)) > 0
+
+
 def test_the_reference_push_agrees() -> None:
     assert sum(check(seed, execution="reference") for seed in range(CASES)) > 0
 

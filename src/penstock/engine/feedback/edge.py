@@ -222,17 +222,19 @@ class Edge:
 
     # -- on and off, between pushes ----------------------------------------------------------
 
-    def turn_on(self, guard: Guard, detection: Detection) -> None:
-        """Let ``guard`` test what comes from now on. What is in already stays in."""
+    def turn_on(self, guard: Guard, detection: Detection, is_first: bool = False) -> None:
+        """Let ``guard`` test what comes from now on. What is in already stays in; if the tree
+        ``is_first``, that is nothing: rows of windows will come to it as new ones."""
         guard.turn_on(detection)
         if guard not in self._open:
             self._open = [each for each in self.guards if each in self._open or each is guard]
         self.is_guarded = True
         if isinstance(self.source, LeafWindow) and self.input is self.source:
             admitted = CompositeState(self.streams, self.leaves)
-            living = self.source.delta_of_all()
-            if len(living):
-                admitted.append(living)
+            if not is_first:
+                living = self.source.delta_of_all()
+                if len(living):
+                    admitted.append(living)
             self._move_to(admitted)
 
     def turn_off(self, guard: Guard) -> None:

@@ -102,10 +102,11 @@ class JoinTree(OperatorTree):
         compiles: bool = True,
         time: ChangeTime | None = None,
     ) -> None:
-        """``carried`` are states of another plan, if windows are not empty: what is not among them
-        is missing. ``since`` are the first rows of windows that this tree is to see, if older rows
-        are left to a tree that runs beside it. ``compiles``: whether a push may be one call, and a
-        probe order. ``time`` is that of the tree before it."""
+        """``carried`` are states of another plan, if there was one: what is not among them is
+        missing. Without it, all rows will come to the tree, also those that windows have already.
+        ``since`` are the first rows of windows that this tree is to see, if older rows are left to
+        a tree that runs beside it. ``compiles``: whether a push may be one call, and a probe order.
+        ``time`` is that of the tree before it."""
         super().__init__(root, wiring, leaves, algorithm, carried or {}, since or {})
         self._compiles = compiles
         self._compiled: CompiledPush | None = None
@@ -123,7 +124,7 @@ class JoinTree(OperatorTree):
         self.lower_edges()
         self.guarding.make(self._inputs)
         if carried is None and self.guarding.are_always_on:
-            self.guarding.turn_all_on()
+            self.guarding.turn_all_on(is_first=True)
         self.lower_operators()
         if carried is not None:
             self.hidden.see_windows()

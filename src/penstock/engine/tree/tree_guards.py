@@ -118,12 +118,13 @@ class TreeGuards:
             self._policy = FeedbackPolicy(self._tree.leaves, self.feedback.detection)
             self._policy.watch(list(self._tree.inputs()))
 
-    def turn_all_on(self) -> None:
-        """Let all guards test what comes from now on."""
+    def turn_all_on(self, is_first: bool = False) -> None:
+        """Let all guards test what comes from now on, in a tree to which nothing has come yet if it
+        ``is_first``."""
         assert self.feedback is not None
         for edge in self._tree.edges:
             for guard in edge.guards:
-                edge.turn_on(guard, self.feedback.detection)
+                edge.turn_on(guard, self.feedback.detection, is_first)
 
     def switch(self, choose: Callable[[], bool], detection: Detection) -> None:
         """Turn guards on or off as ``choose`` has it, where all inputs that wait agree; all are
