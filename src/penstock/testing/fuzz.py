@@ -11,9 +11,15 @@ oracle's answer in every push, and both must count the same rows as late, and in
 rows as tested, put to sleep and woken at every guard: one that is not asked loses no result, only
 what it is there for. Two cases of three have only what is mostly compiled.
 
-In one case of six the budget is really short now and then. What then leaves is no more than the
-oracle's answer, and under ``defer``, with FRESHNESS that is long enough, all of it has left in the
-end: nothing is lost on the way into the compiled push and out of it.
+In one case of six, and in most of the large ones, all but the smallest pushes are large for the
+compiled way: it takes them in part by part. One case of four has what few ask for: FRESHNESS that
+is shorter than pushes are, static relations that are replaced, and a limit on results, by which
+both engines must refuse the same pushes; the oracle never hears of these.
+
+In one case of six the budget is really short now and then, in half of these with rows left at the
+door and with choices by rank. What then leaves is no more than the oracle's answer, and under
+``defer``, with FRESHNESS that is long enough, all of it has left in the end: nothing is lost on the
+way into the compiled push and out of it. Groups are not among them: of fewer rows they are others.
 
 Small cases let faults through that show only when rings wrap, grow and are packed. So some cases
 are large: thousands of rows per stream, which a brute-force oracle cannot do; there the two engines
@@ -40,11 +46,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import penstock
+from penstock.errors import TooManyResults
 from penstock.plan.plan import EDDIES
 from penstock.query.join_graph import JoinGraph
 from penstock.query.window import Unbounded
@@ -59,6 +65,7 @@ from penstock.testing.compare import (
 from penstock.testing.duckdb_oracle import NotTranslatable, duckdb_answer
 from penstock.testing.generators import generate
 from penstock.testing.knobs import FEATURES, Knobs
+from penstock.testing.large_case import large_case, ranged_case
 from penstock.testing.oracle import Oracle
 from penstock.testing.python_values import canonical
 from penstock.testing.random_plan import random_plan
@@ -67,17 +74,18 @@ COMPILED = FEATURES - {"arrival", "no event time", "except"}
 """What is no reason for a query to go the reference way."""
 BY_DUCKDB = "(in cases that DuckDB has checked)"
 """The name under which :func:`fuzz_large` counts pushes that DuckDB has checked, too."""
-LARGE_ROWS = 6_000
-"""Rows per stream of a large case."""
-RANGED_ROWS = 400
-"""Rows per stream of a case in which rows wait for a range."""
 _RANGED_EVERY = 10
 """One case of so many is such a case."""
-_SPARSE = 16
-"""Rows of which one is kept in a stream that is compared by ranges alone: all others meet it."""
 _SHORT_EVERY = 6
 """One case of so many has a budget that is short."""
+_CHOICE_EVERY = 12
+"""One case of so many has such a budget, rows that are left at the door, and choices by rank."""
+_PARTS_EVERY = 6
+"""One case of so many has pushes that are large for the compiled way."""
+_RARE_EVERY = 4
+"""One case of so many has what few ask for."""
 _RANGE = re.compile(r"(\[(?:RANGE (?!UNBOUNDED)[^]]*|NOW)\])")
+_LENGTH = re.compile(r"\[RANGE (\d+) (\w+)\]")
 _STRATEGIES = ("jisc", "moving-state", "parallel-track")
 _AT_ONCE_EVERY = 4
 """Every so many seeds JISC is left to ``auto``, with a budget that all fits in: what depends on a
@@ -86,6 +94,8 @@ _EDDIES_EVERY = 5
 """Every so many seeds most plans are eddies, whose routes are reviewed, held and undone."""
 _IN_MEMORY = "/dev/shm"
 """A folder whose files are in memory, on Linux."""
+_TICK = 1e-4
+"""Seconds between two looks of a budget at its clock."""
 _LONG_HALT = 3_600_000
 """Milliseconds that nothing takes."""
 
@@ -113,23 +123,42 @@ def fuzz(cases: int, seed: int = 0, large_every: int = 50) -> Iterator[tuple[int
 def fuzz_case(seed: int) -> dict[str, int]:
     """Run one small case; how many pushes of the first engine went which way."""
     if seed % _RANGED_EVERY == 3:
-        return _compare(seed, _ranged_case(random.Random(seed)))
+        return _compare(seed, ranged_case(random.Random(seed)))
     chance = random.Random(seed)
-    case = generate(seed, Knobs() if seed % 3 == 0 else Knobs(COMPILED, streams=(2, 4)))
+    is_any = seed % 3 == 0 or seed % _CHOICE_EVERY == _SHORT_EVERY + 1
+    case = generate(seed, Knobs() if is_any else Knobs(COMPILED, streams=(2, 4)))
     graph = case.graph()
-    if seed % _SHORT_EVERY == 1 and not graph.is_grouped and len(graph.blocks) == 1:
+    if seed % _SHORT_EVERY == 1 and not graph.is_grouped:
         return _fuzz_short(chance, case, seed)
+    rare = random.Random(seed) if seed % _RARE_EVERY == 2 else None
+    if rare is not None:
+        case = _with_freshness(rare, case)
+        graph = case.graph()
     oracle = Oracle(graph, case.lateness)
     options = _options(chance, by_rows=graph.by_rows)
     if seed % _AT_ONCE_EVERY == _AT_ONCE_EVERY - 1:
         options["max_halt"] = _LONG_HALT
-    runs = _runs(case, graph, options)
+    if rare is not None and rare.random() < 0.5 and options["overload"] != "defer":
+        options["max_results"] = rare.choice([1, 4, 20])
+    part_rows = 1 + seed % 5 if seed % _PARTS_EVERY == _PARTS_EVERY - 1 else None
+    runs = _runs(case, graph, options, part_rows)
     for number, batches in enumerate(case.pushes):
-        expected = oracle.push(batches, case.watermark(number))
         do = _between(chance, graph, seed)
+        if rare is not None and number:
+            do += _refreshed(rare, case, graph)
+        answers = []
         for run in runs:
             run.do(do)
-            answer = run.push(batches, case.watermark(number), run.told(chance.random()))
+            told = run.told(chance.random())
+            answers.append(run.push_unless_refused(batches, case.watermark(number), told))
+        for relations in (value for name, value in do if name == "refresh"):
+            oracle.refresh(relations)
+        context = _Context(seed, runs[0], f"push {number}", options, case)
+        if None in answers:
+            assert answers == [None] * len(runs), f"{context}\none refuses the push"
+            continue
+        expected = oracle.push(batches, case.watermark(number))
+        for run, answer in zip(runs, answers, strict=True):
             context = _Context(seed, run, f"push {number}", options, case)
             assert_same_rows(answer, expected, graph, instants=oracle.instants, context=context)
             sources = run.engine.metrics()["sources"]
@@ -141,7 +170,8 @@ def fuzz_case(seed: int) -> dict[str, int]:
         answer = run.engine.finish()
         assert_same_rows(answer, expected, graph, instants=oracle.instants, context=context)
     asked = [run.guard_counts() for run in runs]
-    are_alike = runs[0].guards_on() == runs[1].guards_on() and runs[0].plans() == runs[1].plans()
+    are_alike = part_rows is None  # Else rows sleep that have a partner in a later part.
+    are_alike &= runs[0].guards_on() == runs[1].guards_on() and runs[0].plans() == runs[1].plans()
     assert not are_alike or _did_the_same(*asked), (
         f"seed {seed}, guards: {asked[0]}\nand {asked[1]}, {options}\n{case}"
     )
@@ -182,6 +212,31 @@ def _did_the_same(compiled: list[tuple[Any, ...]], reference: list[tuple[Any, ..
     return True
 
 
+def _with_freshness(chance: random.Random, case: Case) -> Case:
+    """``case`` with windows whose rows are too old for results soon after they are gone."""
+
+    def fresh(window: re.Match[str]) -> str:
+        length = int(window[1]) * chance.choice([1, 1, 2])
+        return f"{window[0]} FRESHNESS {length} {window[2]}" if chance.random() < 0.5 else window[0]
+
+    if chance.random() < 0.5 or "EXCEPT" in case.text:
+        return case
+    return replace(case, text=_LENGTH.sub(fresh, case.text))
+
+
+def _refreshed(chance: random.Random, case: Case, graph: JoinGraph) -> list[tuple[str, Any]]:
+    """Now and then, other rows for a static relation of ``case``."""
+    statics = [stream.source for stream in graph.streams if stream.is_static]
+    if not statics or graph.minus or graph.is_grouped or chance.random() < 0.5:
+        return []
+    name = chance.choice(statics)
+    rows = pa.concat_tables(
+        [case.schemas[name].empty_table()] + [each[name] for each in case.pushes if name in each]
+    )
+    places = [chance.randrange(len(rows)) for _ in range(chance.randint(0, len(rows)))]
+    return [("refresh", {name: rows.take(pa.array(places, pa.int64()))})]
+
+
 def _fuzz_short(chance: random.Random, case: Case, seed: int) -> dict[str, int]:
     """Run a case whose budget is short now and then."""
     policies: list[Literal["shed", "defer"]] = ["shed", "defer", "defer"]
@@ -193,7 +248,10 @@ def _fuzz_short(chance: random.Random, case: Case, seed: int) -> dict[str, int]:
     options = _options(chance, by_rows=graph.by_rows)
     held = chance.choice([None, None, 2_000, 20_000])
     limits = None if held is None else penstock.Limits(memory=held, disk=chance.choice([0, None]))
-    options |= {"limits": limits, "overload": penstock.Overload(policy, probes=1e12)}
+    overload = penstock.Overload(policy, probes=1e12)
+    if seed % _CHOICE_EVERY == _SHORT_EVERY + 1:
+        overload = _choosing(chance, overload)
+    options |= {"limits": limits, "overload": overload}
     runs = _runs(case, graph, options)
     due: list[Any] = []
     left: dict[_Run, list[Any]] = {run: [] for run in runs}
@@ -203,6 +261,10 @@ def _fuzz_short(chance: random.Random, case: Case, seed: int) -> dict[str, int]:
         expected = oracle.push(batches, case.watermark(number))
         due += expected
         do, probes = _between(chance, graph, seed), chance.choice(budgets)
+        if overload.cpu is not None:
+            probes = None
+            if chance.random() < 0.3:
+                do.append(("door", chance.uniform(0.2, 0.9)))
         for run in runs:
             run.do(do)
             told = run.told(chance.random())
@@ -213,26 +275,41 @@ def _fuzz_short(chance: random.Random, case: Case, seed: int) -> dict[str, int]:
     due += oracle.finish()
     for run in runs:
         left[run] += rows_of(run.engine.finish())
-        overload = run.engine.metrics()["overload"]
+        account = run.engine.metrics()["overload"]
         is_whole = policy == "defer" and graph.emission != "rstream"
         is_whole &= not graph.by_rows  # No FRESHNESS there: what is late may be lost.
-        is_whole &= overload["forgotten"] == overload["stale"] == overload["lost"]["results"] == 0
+        if "lost" in account:  # Joins have a budget, a stream alone has none.
+            is_whole &= account["forgotten"] == account["stale"] == account["lost"]["results"] == 0
         found = difference(left[run], due) if is_whole else surplus(left[run], due)
         assert found is None, f"seed {seed}, {run}, finish, {options}\n{case}\n{found}"
     return runs[0].ways()
 
 
-def _runs(case: Case, graph: Any, options: dict[str, Any]) -> list[_Run]:
-    """An engine of each kind."""
+def _choosing(chance: random.Random, overload: penstock.Overload) -> penstock.Overload:
+    """The same with probes for some rows before others, and perhaps a share of a core."""
+    choices: list[Literal["random", "newest", "correlated"]] = ["random", "newest", "correlated"]
+    overload = replace(overload, choice=chance.choice(choices), seed=chance.randrange(1 << 30))
+    if overload.policy == "defer":
+        return overload
+    allocator = "random-shedding" if chance.random() < 0.3 else overload.allocator
+    share = 10.0 ** -chance.randint(1, 6)
+    return replace(overload, probes=None, cpu=share, allocator=allocator)
+
+
+def _runs(
+    case: Case, graph: Any, options: dict[str, Any], part_rows: int | None = None
+) -> list[_Run]:
+    """An engine of each kind. If ``part_rows`` are given, pushes of more are large."""
+    given = options | {"lateness": case.lateness}
     return [
-        _Run(penstock.Engine(graph, case.plan, lateness=case.lateness, execution=way, **options))
+        _Run(penstock.Engine(graph, case.plan, execution=way, **given), part_rows)
         for way in ("auto", "reference")
     ]
 
 
 def fuzz_large(seed: int) -> dict[str, int]:
     """Run one large case."""
-    return _compare(seed, _large_case(random.Random(seed)))
+    return _compare(seed, large_case(random.Random(seed)))
 
 
 def _compare(seed: int, case: Case) -> dict[str, int]:
@@ -240,7 +317,8 @@ def _compare(seed: int, case: Case) -> dict[str, int]:
     chance = random.Random(seed + 1)
     graph = case.graph()
     options = _options(chance, by_rows=graph.by_rows)
-    runs = _runs(case, graph, options)
+    part_rows = random.Random(seed).choice([None, 64, 1_000])
+    runs = _runs(case, graph, options, part_rows)
     runs.append(_runs(case, graph, {**options, "feedback": "off"})[1])
     left: Counter[Hashable] = Counter()
     for number, batches in enumerate([*case.pushes, None]):
@@ -288,14 +366,32 @@ def _by_duckdb(case: Case, graph: JoinGraph) -> Counter[Hashable] | None:
 class _Run:
     """An engine, and what was done to it."""
 
-    def __init__(self, engine: penstock.Engine) -> None:
-        self.engine = _spilling_all(engine)
+    def __init__(self, engine: penstock.Engine, part_rows: int | None = None) -> None:
+        self._part_rows = part_rows
+        self.engine = self._prepared(engine)
         self._done: list[str] = []
         self._failing = ""
         """How the next push fails, if it is to."""
 
     def __str__(self) -> str:
         return f"{self.engine.options.execution} after {', '.join(self._done) or 'nothing'}"
+
+    def _prepared(self, engine: penstock.Engine) -> penstock.Engine:
+        """The engine, which moves even the smallest window to files if it may. They are in memory
+        where that can be had: to wait for a disk takes longer than all the rest of a case. What it
+        measures of its work follows from its calls and from no clock: a case can be repeated."""
+        if engine._join.overload is not None:
+            budget = engine._join.overload.budget
+            budget._cost_time = budget._wall_time = partial(next, itertools.count(0.0, _TICK))
+        spilling = engine._join.spilling
+        if spilling is not None:
+            spilling.least_bytes = 0
+            spilling.pushes_after_refusal = 2
+            if os.access(_IN_MEMORY, os.W_OK):
+                spilling.files._folder = _IN_MEMORY
+        if self._part_rows is not None and engine._join.whole is not None:
+            engine._join.whole.most_rows = engine._join.whole.part_rows = self._part_rows
+        return engine
 
     def do(self, what: list[tuple[str, Any]]) -> None:
         """Do to the engine what was drawn, before a push."""
@@ -304,7 +400,7 @@ class _Run:
             if name == "restart":
                 blob = self.engine.checkpoint()
                 restored = penstock.Engine.restore(self.engine.query, blob, plan=value)
-                self.engine = _spilling_all(restored)
+                self.engine = self._prepared(restored)
             elif name == "fail":
                 self._failing = value
             elif name == "switch":
@@ -318,6 +414,10 @@ class _Run:
                     self.engine.undo()
             elif name == "hold":
                 self.engine.unpin() if self.engine.is_pinned else self.engine.pin()
+            elif name == "refresh":
+                self.engine.refresh(value)
+            elif name == "door":
+                self._open_door(value)
             elif name == "put back":
                 for tree in self.engine.trees:
                     tree.put_back(partial(_draw, random.Random(value), 0.8))
@@ -334,6 +434,19 @@ class _Run:
         eddy = self.engine._changes.eddy
         if eddy is not None:
             eddy.due, eddy.gain = 0, gain
+
+    def _open_door(self, length: float) -> None:
+        """Take in rows with a part of the keys from the next push on, if rows may be left out."""
+        control = self.engine._join.overload
+        if control is not None and control.door.streams:
+            control.door.open_by_key(length)
+
+    def push_unless_refused(self, batches: Any, *given: Any) -> pa.Table | None:
+        """The answer of a push; None if it would make too many results."""
+        try:
+            return self.push(batches, *given)
+        except TooManyResults:
+            return None
 
     def push(self, batches: Any, *given: Any) -> pa.Table:
         """The answer of a push, which fails first if it is to."""
@@ -454,9 +567,9 @@ def _done_to_any(chance: random.Random, graph: Any) -> list[tuple[str, Any]]:
     if chance.random() < 0.15:
         endless = any(isinstance(s.window, Unbounded) for b in graph.blocks for s in b.streams)
         strategies = [s for s in _STRATEGIES if not (endless and s == "parallel-track")]
-        what.append((chance.choice(strategies), random_plan(chance, list(graph.aliases))))
+        what.append((chance.choice(strategies), _any_plan(chance, graph)))
     if chance.random() < 0.1:
-        plan = random_plan(chance, list(graph.aliases)) if chance.random() < 0.5 else None
+        plan = _any_plan(chance, graph) if chance.random() < 0.5 else None
         what.append(("restart", plan))
     if chance.random() < 0.3:
         what.append(("switch", chance.randrange(1 << 30)))
@@ -469,6 +582,16 @@ def _done_to_any(chance: random.Random, graph: Any) -> list[tuple[str, Any]]:
     return what
 
 
+def _any_plan(chance: random.Random, graph: JoinGraph) -> str:
+    """A plan of the first block, or of all of them, with those after EXCEPT in any order."""
+    plan = random_plan(chance, list(graph.aliases))
+    others = random.Random(plan)
+    if not graph.minus or others.random() < 0.4:
+        return plan
+    blocks = others.sample(graph.minus, len(graph.minus))
+    return " - ".join([plan, *(random_plan(others, list(block.aliases)) for block in blocks)])
+
+
 def _draw(chance: random.Random, share: float) -> bool:
     return chance.random() < share
 
@@ -479,139 +602,3 @@ def _without_memory(*_: Any) -> None:
 
 def _without_disk(*_: Any) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def _spilling_all(engine: penstock.Engine) -> penstock.Engine:
-    """The engine, which moves even the smallest window to files if it may. They are in memory where
-    that can be had: to wait for a disk takes longer than all the rest of a case."""
-    spilling = engine._join.spilling
-    if spilling is not None:
-        spilling.least_bytes = 0
-        spilling.pushes_after_refusal = 2
-        if os.access(_IN_MEMORY, os.W_OK):
-            spilling.files._folder = _IN_MEMORY
-    return engine
-
-
-def _ranged_case(chance: random.Random) -> Case:
-    """A chain of two or three streams, and one that is compared with some of them by ranges."""
-    streams = "ABCD"[: chance.randint(3, 4)]
-    last, rows = streams[-1], chance.randint(RANGED_ROWS // 2, RANGED_ROWS)
-    schema = _schema(pa.int64())
-    links = [f"{a}.k = {b}.k" for a, b in itertools.pairwise(streams[:-1])]
-    for stream in chance.sample(streams[:-1], chance.randint(1, 2)):
-        operator, offset = chance.choice(["<", "<=", ">", ">="]), chance.choice([0, 30, 45])
-        mine, theirs = f"{stream}.j", f"{last}.j"
-        if operator[0] == "<":
-            mine += f" + {offset}"
-        else:
-            theirs += f" + {offset}"
-        by_time = f"{stream}.id {operator} {last}.id"
-        links.append(by_time if chance.random() < 0.3 else f"{mine} {operator} {theirs}")
-    text = _text_of(chance, streams, links, rows)
-    lateness = chance.choice([None, 0, 50])
-    pushes = _large_pushes(chance, streams, schema, rows, lateness or 0, most=40)
-    for push in pushes:
-        push[last] = push[last].take(np.arange(0, len(push[last]), _SPARSE))
-    plan = random_plan(chance, list(streams))
-    return Case(text, dict.fromkeys(streams, schema), "ts", pushes, plan, lateness)
-
-
-def _schema(kind: pa.DataType) -> pa.Schema:
-    return pa.schema(
-        [("id", pa.int64()), ("ts", pa.int64()), ("k", kind), ("j", pa.int64()), ("s", pa.string())]
-    )
-
-
-def _large_case(chance: random.Random) -> Case:
-    """A chain, star or triangle of three or four streams with thousands of rows each."""
-    streams = "ABCD"[: chance.randint(2, 4)]
-    kinds = [pa.int64(), pa.int64(), pa.string(), pa.int32(), pa.float64()]
-    kind = chance.choice(kinds)
-    schema = _schema(kind)
-    rows = chance.randint(LARGE_ROWS // 2, LARGE_ROWS)
-    links = [f"{a}.k = {b}.k" for a, b in itertools.pairwise(streams)]
-    links += [f"{streams[0]}.j = {streams[-1]}.j"] if chance.random() < 0.5 else []
-    if chance.random() < 0.3:
-        links.append(f"{streams[0]}.id + {streams[-1]}.id > 100")
-    if chance.random() < 0.3:
-        links.append(f"{streams[0]}.j <> {streams[-1]}.j")
-    if chance.random() < 0.3:
-        links.append(f"{streams[0]}.j < 40")
-    text = _text_of(chance, streams, links, rows)
-    lateness = chance.choice([None, 0, 50, 500])
-    pushes = _large_pushes(chance, streams, schema, rows, lateness or 0)
-    plan = random_plan(chance, list(streams))
-    return Case(text, dict.fromkeys(streams, schema), "ts", pushes, plan, lateness)
-
-
-def _text_of(chance: random.Random, streams: str, links: list[str], rows: int) -> str:
-    """A query over windows of an eighth to a half of ``rows``."""
-    payload = ", ".join(f"{s}.{chance.choice(['id', 's', 'j'])} AS {s.lower()}" for s in streams)
-    select = chance.choice([payload, payload, "COUNT(*) AS n", f"DSTREAM {payload}"])
-    kind_of_window = chance.choice(["RANGE"] * 6 + ["ROWS"])
-    windows = [chance.randint(rows // 8, rows // 2) for _ in streams]
-    unit = "MILLISECONDS" if kind_of_window == "RANGE" else ""
-    sources = ", ".join(
-        f"{s} [{kind_of_window} {w} {unit}]" for s, w in zip(streams, windows, strict=True)
-    )
-    return f"SELECT {select} FROM {sources} WHERE {' AND '.join(links)}"
-
-
-def _large_pushes(
-    chance: random.Random,
-    streams: str,
-    schema: pa.Schema,
-    rows: int,
-    lateness: int,
-    most: int | None = None,
-) -> list[dict[str, pa.Table]]:
-    random_rows = np.random.default_rng(chance.randrange(1 << 30))
-    domain = rows // chance.choice([2, 4, 8])
-    tables = {}
-    nulls = chance.choice([0.0, 0.0, 0.05])
-    for stream in streams:
-        times = np.arange(rows, dtype=np.int64)
-        if chance.random() < 0.5:
-            times = np.maximum(0, times - random_rows.integers(0, lateness + 20, rows))
-        keys = random_rows.integers(0, domain, rows)
-        if chance.random() < 0.3:
-            keys[random_rows.random(rows) < 0.5] += 1 << 40
-        if pa.types.is_int32(schema.field("k").type):
-            keys %= 1 << 30
-        column = pa.array(keys, mask=random_rows.random(rows) < nulls)
-        tables[stream] = pa.Table.from_arrays(
-            [
-                pa.array(np.arange(rows)),
-                pa.array(times, mask=random_rows.random(rows) < nulls / 10),
-                column.cast(schema.field("k").type),
-                pa.array(random_rows.integers(0, 50, rows)),
-                pa.array(keys % 100, mask=random_rows.random(rows) < nulls).cast(pa.string()),
-            ],
-            schema=schema,
-        )
-    pushes = []
-    start = 0
-    largest = most or chance.choice([50, 200, 800])
-    while start < rows:
-        count = chance.randint(1, largest)
-        pushes.append({name: table.slice(start, count) for name, table in tables.items()})
-        start += count
-    return _in_waves(chance, pushes) if chance.random() < 0.4 else pushes
-
-
-def _in_waves(
-    chance: random.Random, pushes: list[dict[str, pa.Table]]
-) -> list[dict[str, pa.Table]]:
-    """The same rows, those of one stream held back and then all at once, again and again: others
-    wait for them by the hundred, and wake in one push. The clock waits for that stream, too."""
-    name = chance.choice(list(pushes[0]))
-    held, every = [], chance.choice([4, 8, 16])
-    for number, push in enumerate(pushes, 1):
-        held.append(push[name])
-        if number % every and number < len(pushes):
-            push[name] = push[name].slice(0, 0)
-        else:
-            push[name] = pa.concat_tables(held)
-            held = []
-    return pushes

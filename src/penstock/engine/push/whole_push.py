@@ -3,9 +3,10 @@
 Kernels sweep through megabytes, and what Python needs next is no longer in the processor's caches:
 a call of a Python function costs several times as much between kernels as by itself. Step by step
 a push is six hundred calls, and with ten thousand rows half of its time. So a push is made here,
-straight through, wherever it can be. Whatever cannot (a tree that cannot be written down, a very
-large push) is said before anything has changed, and the push is made step by step, which gives the
-same answer.
+straight through, wherever it can be. Whatever cannot (plans side by side, a static relation that is
+loaded) is said before anything has changed, and the push is made step by step, which gives the same
+answer. Many rows are taken in part by part (:meth:`WholePush.parts_of`): what is touched for a part
+fits the cache.
 
 Rows come to a window from a slot (:mod:`penstock.engine.push.slot`). Where the columns of a source
 lie is read from Arrow's struct, keys that have to be encoded are encoded first, and late rows,
@@ -16,7 +17,7 @@ sources are read as they lie, or all are prepared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,10 @@ class WholePush:
             for leaf in own:
                 self._prepared[name].append(prepared_slot(len(slots), source, leaf))
                 slots.append(self._prepared[name][-1])
+        self.most_rows = 2 * SLICE
+        """Rows above which a push is taken in part by part."""
+        self.part_rows = SLICE
+        """Rows of a part, of all sources."""
         self._slots = slots
         self._readers = [reader for slot in slots for reader in slot.readers]
         self._chunked = [reader for reader in self._readers if reader.chunked]
@@ -147,6 +152,8 @@ class WholePush:
         time, and all may be in results."""
         self.has_let_go = False
         """Whether what has passed is gone with the push, from all windows and states."""
+        self.let_go_before = START
+        """The instant before which it had died, in ticks."""
         self.why_not = ""
         """Why the push at hand cannot be compiled after all."""
         self.rows = 0
@@ -155,6 +162,30 @@ class WholePush:
         self._births = np.empty(0, np.int64)
         self.first = self._last = START
         """The first and the last event time of all, in ticks."""
+
+    # -- many rows ---------------------------------------------------------------------------
+
+    def is_large(self, batches: Any) -> bool:
+        """Whether there are so many rows that parts of them are faster."""
+        if not isinstance(batches, Mapping):
+            return False
+        rows = 0
+        for batch in batches.values():
+            if isinstance(batch, pa.RecordBatch | pa.Table):
+                rows += batch.num_rows
+        return rows > self.most_rows
+
+    def parts_of(self, batches: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The same share of the rows of each source in each part, so that streams which go on at
+        the same pace are together; if they do not, the answer is the same."""
+        tables = {name: as_batch(name, batch) for name, batch in batches.items()}
+        parts = -(-sum([each.num_rows for each in tables.values()]) // self.part_rows)
+        for part in range(parts):
+            cut = {}
+            for name, table in tables.items():
+                start = part * table.num_rows // parts
+                cut[name] = table.slice(start, (part + 1) * table.num_rows // parts - start)
+            yield cut
 
     # -- a look ------------------------------------------------------------------------------
 
@@ -410,14 +441,11 @@ class WholePush:
     def get_ready(
         self, trees: Sequence[JoinTree], watermark: int, before: int
     ) -> list[CompiledPush]:
-        """What can join the rows at hand in each of ``trees``, if they need not be cut into slices;
-        there is room. Nothing if any of them cannot (:attr:`why_not`).
+        """What can join the rows at hand in each of ``trees``; there is room. Nothing if any
+        cannot (:attr:`why_not`).
 
         What died before ``before`` is gone then: the new rows will not see it.
         """
-        if self.rows > 2 * SLICE:
-            self.why_not = "a large push"
-            return []
         for tree in trees:
             if tree.older is not None:
                 self.why_not = "plans side by side"
@@ -443,6 +471,7 @@ class WholePush:
                 self.why_not = tree.why_not_in_one_call
                 return []
             found.append(compiled)
+        self.let_go_before = before
         self.has_let_go = before > START
         for compiled, tree in zip(found, trees, strict=True):
             self.has_let_go &= compiled.has_all(tree.kept)
@@ -506,12 +535,12 @@ class WholePush:
         what these are is noted if it ``asks_age``. All are about the first block.
         """
         found = [
-            self._results(number, trees[number], compiled[number], output)
+            self._results(number, trees[number], compiled[number], output.keeps)
             for number in range(1, len(trees))
         ]
         block, tree, first = self._blocks[0], trees[0], compiled[0]
         if self._comes_first(first):
-            results = self._results(0, tree, first, output)
+            results = self._results(0, tree, first, output.keeps)
             return output.stage([results if control is None else control(results), *found], clock)
         block.arrivals.answer = output.plainly
         block.arrivals.asks_age = asks_age
@@ -532,20 +561,30 @@ class WholePush:
             return output.stage((), clock, filled)
         return output.stage([own or tree.found(first, output.keeps), *found], clock)
 
+    def results(
+        self, trees: Sequence[JoinTree], compiled: Sequence[CompiledPush]
+    ) -> list[Composites]:
+        """The results of the rows in each block, for good, if no answer is made of them yet."""
+        first = self._blocks[0].arrivals
+        first.answer, first.asks_age = None, False
+        return [
+            self._results(number, tree, compiled[number], True) for number, tree in enumerate(trees)
+        ]
+
     def _comes_first(self, compiled: CompiledPush) -> bool:
         """Whether rows have to be in their windows before they are joined: a predicate may read
         what lies in no ring."""
         return compiled.asks and bool(self._chunked)
 
     def _results(
-        self, number: int, tree: JoinTree, compiled: CompiledPush, output: Output
+        self, number: int, tree: JoinTree, compiled: CompiledPush, lasting: bool
     ) -> Composites:
-        """The results of the rows in block ``number``."""
+        """The results of the rows in block ``number``, for good or until the next ones."""
         arrivals = self._blocks[number].arrivals
         if not self._comes_first(compiled):
             tree.run_whole(compiled, arrivals, self.rows)
             self._put_chunks(number)
-            results = tree.found(compiled, output.keeps)
+            results = tree.found(compiled, lasting)
             WORKING.note_results(len(results))
             return results
         heads = {
@@ -561,7 +600,7 @@ class WholePush:
             for alias, head in heads.items()
             if tree.leaves[alias].rows.head > head
         }
-        results = tree.run_compiled(compiled, news, output.keeps)
+        results = tree.run_compiled(compiled, news, lasting)
         WORKING.note_results(len(results))
         return results
 
