@@ -144,7 +144,7 @@ def push_in_parts(
             taken.add(whole)
             for results, more in zip(found, whole.results(trees, compiled), strict=True):
                 results.append(more)
-            HELD.give()
+            HELD.go_on()
         for source, instant in told.items():
             newest[source] = max(instant, newest.get(source, START))
         clock = join.advanced(newest, 0, promised)
