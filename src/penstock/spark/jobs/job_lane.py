@@ -271,7 +271,8 @@ def _begun_in(checkpoint: str) -> Literal["source", "dataframes"] | None:
     if folder is None or not logged:
         return None
     # A run that found no rows has no ledger, and an offset.
-    lines = logged[0].read_text().splitlines()
+    newest = max(logged, key=lambda file: (len(file.name), file.name))  # Spark removes old ones.
+    lines = newest.read_text().splitlines()
     is_ours = (folder / "penstock").is_dir() or any(map(_is_position, lines))
     return SOURCE if is_ours else FRAMES
 
