@@ -43,6 +43,7 @@ _TITLES = {
     "decision route": "another route",
     "decision begin": "prepared plan runs",
     "decision complete": "nothing missing any more",
+    "decision overtaken": "overtaken by another change",
     "decision fail": "controller failed",
     "overload short": "short of CPU",
     "overload recovered": "recovered",
@@ -59,7 +60,13 @@ _BAD = (
     "decision fail",
     "overload short",
 )
-_MINOR = ("decision keep", "wave suspend", "wave resume")
+_MINOR = (
+    "decision keep",
+    "decision complete",
+    "decision overtaken",
+    "wave suspend",
+    "wave resume",
+)
 _SAME = ("event", "batch", "action", "before", "plan")
 _PLAN_KEYS = ("plan", "after", "to", "new_plan")
 
