@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -49,7 +50,7 @@ TWINS = {
     "aggregate": "engine/output/test_aggregation.py",
     "agreement": "engine/control/test_controller.py",
     "answer": "engine/push/test_plain_batches.py",
-    "arrow_struct": "engine/push/test_plain_batches.py",
+    "arrow_struct": "kernels/test_arrow_struct.py",
     "asked": "kernels/test_kernels.py",
     "asleep": "engine/feedback/test_waiting_in_window.py",
     "closing": "kernels/test_kernels.py",
@@ -58,7 +59,7 @@ TWINS = {
     "demand": "engine/feedback/test_feedback.py",
     "door": "engine/overload/test_door.py",
     "group_table": "kernels/test_group_table.py",
-    "heap": "engine/output/test_aggregation.py",
+    "heap": "kernels/test_heap.py",
     "index": "engine/state/test_rows.py",
     "intern": "values/test_interner.py",
     "lifespan": "kernels/test_kernels.py",
@@ -74,9 +75,21 @@ TWINS = {
     "surpassed": "engine/feedback/test_surpassed.py",
     "stable_hash": "values/test_interner.py",
     "whole_push": "engine/push/test_whole_push.py",
-    "window": "engine/push/test_whole_push.py",
+    "window": "kernels/test_window.py",
 }
 """The test of each module of kernels that has its slow twin, or the reference push beside it."""
+THROUGH_THE_ENGINE = {
+    "agenda",
+    "answer",
+    "door",
+    "guards",
+    "index",
+    "probe_order",
+    "push",
+    "rings",
+}
+"""Modules whose test calls what they are made for, and compares that with the reference push or
+with plain Python; the tests of all others call the kernels themselves."""
 WITHOUT_LOOPS = {
     "compilation",
     "cycles",
@@ -95,3 +108,16 @@ def test_every_module_of_kernels_has_its_twin() -> None:
     assert modules == TWINS.keys() | WITHOUT_LOOPS
     missing = {name for name in TWINS.values() if not (ROOT / "tests" / name).exists()}
     assert not missing
+    direct = {name for name, test in TWINS.items() if name in _kernels_in(ROOT / "tests" / test)}
+    assert direct == TWINS.keys() - THROUGH_THE_ENGINE
+
+
+def _kernels_in(path: Path) -> set[str]:
+    """The modules of kernels that the file at ``path`` imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "penstock.kernels":
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and "penstock.kernels." in str(node.module):
+            found.add(str(node.module).rpartition(".")[2])
+    return found
