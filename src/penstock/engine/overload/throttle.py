@@ -120,17 +120,17 @@ class Throttle:
             if is_full:
                 self._cost.note_whole(took / rows, rows / pushes)
             return
-        if self._tried:  # At first there may be something to load.
+        if self._tried or pushes > 1:  # At first there may be something to load.
             often = (took if usual is None else usual) * drift
             each = rows / pushes
             self._cost.note(min(1.0, self.share), often / rows, each, books / rows)
-        least = LEAST_SHARE
-        if not self._cost.is_known(rows / pushes):
+        least, is_known = LEAST_SHARE, self._cost.is_known(rows / pushes)
+        if not is_known:
             least = min(_FIRST_SHARE, self.share)
         elif self._tried >= _PUSHES_TRIED:
             least = self._cost.least_share(power, streams, LEAST_SHARE)
         self._tried += pushes
-        if self._is_in_vain(took / max(1e-9, means), least):
+        if self._is_in_vain(took * drift / max(1e-9, means), least, is_known):
             self.share = None
             return
         gain = max(_SLOWEST, min(_FASTEST, _PER_WINDOW * of_window))
@@ -139,12 +139,12 @@ class Throttle:
         if self.share > MOST_SHARE:
             self.share = None
 
-    def _is_in_vain(self, over: float, least: float) -> bool:
-        """Whether to do without for a while, after one more push that took ``over`` times what
-        there was, where no share below the ``least`` is worth it."""
+    def _is_in_vain(self, over: float, least: float, is_known: bool) -> bool:
+        """Whether to do without for a while, after one more push that will take ``over`` times what
+        there was, where no share below the ``least`` is worth it, if what one takes is known."""
         new = _NEW_PART if self._over else 1.0
         self._over += new * (over - self._over)
-        if self._tried < _PUSHES_TRIED or self._over < _TIMES_OVER:
+        if not is_known or self._tried < _PUSHES_TRIED or self._over < _TIMES_OVER:
             return False
         if least < 1 and self._cost.at(least) < _AS_LONG * self._cost.at(1.0):
             return False
