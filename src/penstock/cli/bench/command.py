@@ -76,7 +76,7 @@ def add_parser(commands: Any) -> None:
     overload = names.add_parser(
         "overload",
         help="what shedding keeps for the CPU that it takes, against dropping rows",
-        description="Five kinds of work with 80, 60, 40 and 20 % of the CPU that they need "
+        description="Seven kinds of work with 80, 60, 40 and 20 % of the CPU that they need "
         "(overload=shed, cpu=…) beside the same with all of it, and beside one whose rows are "
         "dropped at random: CPU time and results against those of all, in the same run.",
         epilog="example: penstock bench overload --rows 10000",

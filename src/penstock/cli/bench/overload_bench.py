@@ -1,6 +1,6 @@
 """``penstock bench overload``: what shedding keeps, for the CPU that it takes.
 
-Five kinds of work, each with a budget of 80, 60, 40 and 20 % of the CPU that *exact* takes: with
+Seven kinds of work, each with a budget of 80, 60, 40 and 20 % of the CPU that *exact* takes: with
 ``overload="shed"`` and ``cpu=…``, everything else by default; and, as the floor that a policy has
 to beat, with a part of the rows dropped at random before the engine sees them (*the door*). All
 take turns, push by push, with the same rows. A figure is CPU time or results against *exact*. The
@@ -25,6 +25,9 @@ _DOORS = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
 _SECONDS = 10
 _WARM = _SECONDS + 2
 """Seconds of event time, one push each: the windows, and until these are full."""
+_TO_KNOW = 20
+"""Pushes of full windows from which it is known what *exact* takes, while the doors take turns with
+it: four pushes gave a budget of 1.09 of it where 0.8 was meant."""
 
 Keys = Callable[[np.random.Generator, int], NDArray[np.int64]]
 """So many keys."""
@@ -49,6 +52,8 @@ class Workload:
     plan: str
     where: str
     keys: Keys
+    part: float = 1.0
+    """Of the rows of a push that others have."""
 
     @property
     def streams(self) -> str:
@@ -68,6 +73,8 @@ WORKLOADS = {
     "bushy": Workload("((A B) (C D))", "A.x = B.x AND B.y = C.y AND C.x = D.x", _uniform(6)),
     "skewed keys": Workload("((A B) C)", "A.x = B.x AND B.y = C.y", _skewed),
     "mostly inserts": Workload("((A B) C)", "A.x = B.x AND B.y = C.y", _uniform(200)),
+    "pair": Workload("(A B)", "A.x = B.x", _uniform(50)),
+    "small pushes": Workload("(A B)", "A.x = B.x", _uniform(3), part=0.3),
 }
 _SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "ts", "x", "y")])
 
@@ -104,19 +111,21 @@ def overload_bench(workload: Workload, rows: int = 5_000, pushes: int = 40) -> d
 
     exact = _Run(engine())
     doors = {share: _Run(engine(), share) for share in _DOORS}
-    chance = np.random.default_rng(7)
+    chance, count = np.random.default_rng(7), max(1, round(workload.part * rows))
+    known = _WARM + _TO_KNOW
     made = [
-        {name: _rows(chance, workload.keys, rows, number) for name in workload.streams}
-        for number in range(2 * _WARM + pushes)
+        {name: _rows(chance, workload.keys, count, number) for name in workload.streams}
+        for number in range(known + _WARM + pushes)
     ]
-    for number, batches in enumerate(made[:_WARM]):
-        exact.push(batches, number >= _SECONDS - 2)
-    each = exact.seconds / (_WARM - _SECONDS + 2)
+    for number, batches in enumerate(made[:known]):
+        for run in (exact, *doors.values()):
+            run.push(batches, run is exact and number >= _WARM)
+    each = exact.seconds / _TO_KNOW
     exact.seconds, exact.results = 0.0, 0
     shed = {
         share: _Run(engine(overload={"policy": "shed", "cpu": share * each})) for share in SHARES
     }
-    for number, batches in enumerate(made[_WARM:]):
+    for number, batches in enumerate(made[known:]):
         for run in (exact, *shed.values(), *doors.values()):
             run.push(batches, number >= _WARM)
     found: dict[str, Any] = {
