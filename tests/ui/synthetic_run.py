@@ -122,6 +122,7 @@ def overloaded(number: int, fits: float | None) -> dict[str, Any]:
             "lost": {"results": 100, "error": 10},
             "debt": {"probes": 0, "age": 0.0},
             "stale": 0,
+            "parts": {"rows": 0.25, "probes and results": 0.75},
         }
     if fits is not None:
         for each in told["operators"]:

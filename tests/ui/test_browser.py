@@ -276,7 +276,8 @@ def test_overload_is_seen_in_words_in_the_tree_and_on_the_time_line(run: Run, pa
     run.hub.note(synthetic.overloaded(20, 0.4))
     expect(line).to_have_text(
         "Short of CPU in 2 of 4 cells for 12.0 s of event time · "
-        "40.0 % of the probes fit the budget · about 400 ± 40 results lost in all"
+        "40.0 % of the probes fit the budget · probes and results: 75.0 % of the CPU · "
+        "about 400 ± 40 results lost in all"
     )
     expect(page.locator('[data-key="{A}"]')).to_contain_text("40.0 % may probe")
     expect(page.locator('[data-key="{A}"]')).to_contain_text("42.0 s stale")

@@ -34,7 +34,20 @@ def shortage(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "owed": sum(number(each.get("probes")) for each in debts),
         "age": max(number(each.get("age")) for each in debts),
         "stale": sum(number(each.get("stale")) for each in limited),
+        **_most_of(short),
     }
+
+
+def _most_of(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What takes the most CPU in ``cells``, each of which counts the same, and its part of it."""
+    parts: dict[str, float] = {}
+    for each in cells:
+        for name, part in _inside(each, "parts").items():
+            parts[str(name)[:40]] = parts.get(str(name)[:40], 0.0) + number(part)
+    if not parts:
+        return {}
+    most = max(parts, key=lambda name: parts[name])
+    return {"most": most, "most_part": parts[most] / max(1e-9, sum(parts.values()))}
 
 
 def _overload(cell: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -119,6 +119,7 @@ function showOverload(now) {
     const where = now.cells > 1 ? ` in ${now.short} of ${now.cells} cells` : "";
     words.push(`Short of CPU${where}${now.seconds ? ` for ${span(now.seconds)} of event time` : ""}`);
     if (now.needed > now.allowed) words.push(`${share(now.allowed / now.needed)} of the probes fit the budget`);
+    if (now.most) words.push(`${now.most}: ${share(now.most_part)} of the CPU`);
   } else {
     words.push(`Within the budget of ${now.budget}`);
   }
