@@ -62,13 +62,15 @@ def test_changes_of_plan_are_shown() -> None:
     over = PlanDecision(
         "t", "r", 1, 0, "keep", "(A B)", "(A B)", "no plan fits", 9.0, 99, exceeded=("memory",)
     )
+    done = replace(change, action="complete", reason="nothing is missing any more")
     progress = seen(START, batch(0), change, over)
     assert progress.changes == 1
     assert progress.exceeded == ["memory"]
     written = io.StringIO()
     view = LineView(Console(file=written, width=100))
-    view.show(progress, [change, over])
+    view.show(progress, [change, over, done])
     assert "cell 1: plan ((A C) B): it pays\n" in written.getvalue()
+    assert "cell 1: complete: plan ((A C) B): nothing is missing any more" in written.getvalue()
     assert "cell 0: keeps (A B): no plan fits; OVER THE LIMIT of memory" in written.getvalue()
     screen = io.StringIO()
     console = Console(file=screen, width=100)

@@ -257,7 +257,8 @@ def decided(event: PlanDecision) -> str:
     """A decision about a plan in one line."""
     if event.action in ("pin", "undo", "unpin"):
         return f"cell {event.cell}: {event.action}: plan {event.plan}"
-    what = f"plan {event.plan}" if event.action == "migrate" else f"keeps {event.plan}"
+    told = {"migrate": f"plan {event.plan}", "keep": f"keeps {event.plan}"}
+    what = told.get(event.action, f"{event.action}: plan {event.plan}")
     over = f"; OVER THE LIMIT of {' and '.join(event.exceeded)}" if event.exceeded else ""
     return f"cell {event.cell}: {what}: {event.reason}{over}"
 
