@@ -44,6 +44,19 @@ def test_what_is_asleep_makes_nothing() -> None:
     assert 0 < always.partial < off.partial / 4
 
 
+@pytest.mark.parametrize(
+    "name", ["clique, left-deep", "triangle", "bushy, fertile first", "bushy, fertile last"]
+)
+def test_by_default_a_quarter_is_made(name: str) -> None:
+    query, pushes = CASES[name].made_of(1)
+    off, default = (
+        feedback_study.measure(CASES[name], query, pushes, feedback_study.WAYS[way])
+        for way in ("off", "default")
+    )
+    assert off.results == default.results
+    assert 0 < default.partial <= off.partial / 4
+
+
 def test_the_best_fixed_guards_are_looked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

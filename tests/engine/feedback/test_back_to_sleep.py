@@ -52,7 +52,7 @@ def run(feedback: Any, given: list[dict[str, pa.Table]]) -> tuple[list[Any], dic
 
 
 def test_rows_go_back_where_keys_pass_by() -> None:
-    given = pushes(keys_return=False)
+    given = pushes(keys_return=False, seconds=30)
     (expected, plain), (found, told) = (run(kind, given) for kind in ("off", "jit"))
     assert found == expected
     (guard,) = [g for g in told["feedback"]["guards"] if g["on"]]

@@ -2,7 +2,7 @@
 
 A guard costs a look-up for every row, room for those who wait, and a look-up for everything that
 the opposite input gets, which goes through all rows that share its key. If nobody else has the
-index that it asks, it keeps one of its own, or a filter. It saves what the sleepers would have
+index that it asks, it keeps one of its own. It saves what the sleepers would have
 done: their probe, the pairs that they would have found, and for each of these the storing, the
 probe in the join above, what that would have found, and so on up to the join whose other input does
 not want them. Where most rows have a partner (W2s, W2u in the benchmarks) feedback is a loss of
@@ -28,6 +28,9 @@ half the speed, so every guard is priced from time to time:
 - To turn a guard on or off costs as much as is held: indexes are made. So it stays as it is until
   that many rows have come, and one that was found wanting is looked at less and less often. It is
   never given up: streams change, and while windows fill, a row meets more and more others.
+- Looks cost as well, and so do guards that turn out not to pay. All that together is a small share
+  of what pushes take (:mod:`penstock.engine.feedback.look_budget`). The guard that could save most
+  is looked at first, and none before what it could save is worth a look.
 
 Counts are weighed with costs per operation, relative to each other, as measured on the kernels. No
 clock is read: the same input gives the same decisions.
@@ -48,12 +51,14 @@ from penstock.engine.feedback.demand_sample import (
     older_rows,
     pairs_withheld,
     rows_per_key,
+    searched_rows,
     share_let_through,
     share_met,
 )
 from penstock.engine.feedback.edge import Edge, agrees
 from penstock.engine.feedback.feedback import Detection
 from penstock.engine.feedback.guard import Guard
+from penstock.engine.feedback.look_budget import LookBudget, Way
 from penstock.engine.feedback.waiting import Waiting
 from penstock.engine.join.join_operator import JoinOperator
 from penstock.engine.join.join_step import JoinStep
@@ -82,15 +87,34 @@ EDGE_PER_PUSH = 3_000.0
 input gets and of each row with its key; of an entry in an index, a probe, a row that nested loops
 go by, a pair; of a key column of a composite that is fetched; of a row of an input that is
 looked at for going back to sleep, and of a pair that is forgotten; of a row that
-a range has to reach, and of a row that may wait for it; of a filter; and of a push."""
+a range has to reach, and of a row that may wait for it; of a key that a filter gets; and of a push.
+A test is as dear by a filter as by an index. In inputs of a thousand to a million rows, an index
+tells in 1.6 to 2.0 ns that a row has no partner, which is what a guard is for, a filter in 1.8 to
+3.0; that it has one, in 3.6 to 6.4 and 1.8 to 3.5 (``penstock experiment detection``). An index of
+its own gets a key in 2.5 to 3.3 ns, a filter in 1.5 to 2.6, twice. So an index is kept by default,
+whatever comes; the rest of these prices is what is done with the row."""
 
 MARGIN = 1.25
 """How much more than its cost a guard must promise before it is turned on. What it promises is a
 guess from a sample: with less, a guard for which there is little in it comes and goes."""
-_FIRST_ROWS = 2048
+LOOK = 100_000.0
+LOOK_PER_ROW = 22.0
+GLANCE = 10_000.0
+SWITCH = 600_000.0
+PUT_BACK = 500_000.0
+"""Nanoseconds of a look at a guard, and of each row among which partners are looked for; of
+finding out that a guard cannot pay, whoever has a partner; of turning a guard on or off; and of
+putting rows back, however few. After these two the compiled push is written down anew. These are
+of looks one after the other; right after a push, with nothing in a cache, they take up to three
+times as long."""
+
+WORTH_A_LOOK = 0.5
+"""Of the cost of a look: what a guard that is off could save since the last one, at least."""
+_FIRST_ROWS = 1024
 """Rows after which guards are first looked at."""
-_INTERVAL_ROWS = 8192
-"""Rows from one look at a guard to the next, at least."""
+_INTERVAL_ROWS = 4096
+"""Rows from one look at a guard to the next, at least. With twice as many, and twice as many before
+the first, the left-deep clique of the JIT paper makes 0.26 of the partial results, not 0.21."""
 _SETTLING_ROWS = 4096
 """The same after a guard was turned on: what it changes for others is counted by then."""
 _MOST_PATIENCE = 32
@@ -101,9 +125,6 @@ _STALE_SHARE = 0.5
 """The part of a window whose dead keys a filter still has, on average."""
 _FARTHEST = 1000.0
 """Times what windows hold that the state of full windows is guessed ahead, at most."""
-
-Way = tuple[Edge, JoinOperator, int]
-"""An edge, the join that it feeds, and as which input."""
 
 
 @dataclass(slots=True)
@@ -123,6 +144,10 @@ class _Record:
     """Pairs of a row that was let in, when any was last."""
     gain: float = 0.0
     """Nanoseconds that a row saves which goes back to sleep, by the last look."""
+    has_paid: bool = False
+    """Whether it has saved more than it cost since it was turned on."""
+    hope: float = 1.0
+    """The share of the cost of its rows that it may save, as far as is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +156,6 @@ class _Price:
 
     saved: float
     cost: float
-    detection: Detection = "index"
 
 
 class FeedbackPolicy:
@@ -139,12 +163,13 @@ class FeedbackPolicy:
 
     def __init__(self, leaves: Mapping[str, LeafWindow], detection: Detection) -> None:
         self._leaves = leaves
-        self._detection = detection
+        self._detection: Detection = "bloom" if detection == "bloom" else "index"
         self._records: list[_Record] = []
         self._rows = 0
         self._pushes = 0
         self._next = _FIRST_ROWS
         self._edges: list[Edge] = []
+        self._budget = LookBudget([])
         self._has_released = False
         """Whether all who waited at a guard come in with the next push, which is like no other."""
 
@@ -152,6 +177,7 @@ class FeedbackPolicy:
         """Decide about all guards of a tree, which has these ``ways``."""
         feeding = {edge.streams: (edge, consumer, position) for edge, consumer, position in ways}
         self._edges = [edge for edge, _, _ in ways]
+        self._budget = LookBudget(ways)
         for edge, consumer, position in ways:
             for guard in edge.guards:
                 above = []
@@ -175,25 +201,61 @@ class FeedbackPolicy:
             return False
         due = [record for record in self._records if self._rows >= record.due]
         changed = False
-        promising: list[tuple[float, _Price, _Record]] = []
         for record in due:
-            if record.guard.is_on:
+            if record.guard.is_on and self._affords(LOOK, [record]):
                 changed |= self._review_on(record)
-            elif not self._agrees(record.guard):
-                record.due = self._rows + self._interval(record)
-            else:
-                price = self._promise(record)
-                net = price.saved - MARGIN * price.cost
-                if net > 0:
-                    promising.append((net, price, record))
-                else:
-                    self._put_off(record)
-        if promising:
-            changed |= self._turn_on_the_best(promising)
+        off = [record for record in due if not record.guard.is_on]
+        if off and self._affords(GLANCE * len(off), off, max(map(self._look_at, off))):
+            changed |= self._explore(off)
         if changed:  # What was counted in other company tells nothing.
             self._count_from_now()
         self._next = min((record.due for record in self._records), default=1 << 62)
         return changed
+
+    def _affords(self, cost: float, due: list[_Record], more: float = 0.0) -> bool:
+        """Whether a look may cost so many nanoseconds, and ``more``; else all that are ``due`` are
+        put off until it may."""
+        lacking = cost + more - self._budget.left(self._pushes)
+        if lacking <= 0:
+            self._budget.spend(cost)
+            return True
+        for record in due:
+            record.due = self._rows + max(_FIRST_ROWS, self._rows_until(lacking))
+        return False
+
+    def _rows_until(self, lacking: float) -> int:
+        """Rows that will have come when ``lacking`` nanoseconds more may be spent."""
+        return self._budget.pushes_until(lacking, self._pushes) * self._rows // self._pushes
+
+    def _explore(self, due: list[_Record]) -> bool:
+        """Look at guards that are off, those first that could save most; whether one was turned
+        on. Where a guard promises more than the next could save, that one need not be looked at."""
+        could: list[tuple[float, _Record]] = []
+        for record in due:
+            if not self._agrees(record.guard):
+                record.due = self._rows + self._interval(record)
+                continue
+            most = self._could_save(record)
+            if most <= 0:
+                self._put_off(record)
+            elif most < WORTH_A_LOOK * self._look_at(record):
+                record.due = self._rows + _SETTLING_ROWS
+                if self._filling(record.consumer.streams) > 1.0:  # It is worth more from now on.
+                    record.since = self._counts(record)
+            else:
+                could.append((most, record))
+        promising: list[tuple[float, _Record]] = []
+        for most, record in sorted(could, key=lambda each: -each[0]):
+            if any(net >= most for net, other in promising if other.consumer is record.consumer):
+                record.due = self._rows + _SETTLING_ROWS
+            elif self._affords(self._look_at(record), [record]):
+                price = self._promise(record)
+                net = price.saved - MARGIN * price.cost
+                if net > 0:
+                    promising.append((net, record))
+                else:
+                    self._put_off(record)
+        return bool(promising) and self._turn_on_the_best(promising)
 
     def _count_from_now(self) -> None:
         for record in self._records:
@@ -203,10 +265,12 @@ class FeedbackPolicy:
         self._put_back(record)
         price = self._balance(record)
         if price.saved >= price.cost:
-            record.patience = 1
-            record.due = self._rows + self._interval(record)
+            self._budget.earn(price.saved - price.cost)
+            record.patience, record.has_paid = 1, True
+            record.due = self._rows + max(self._interval(record), self._rows_until(2.0 * LOOK))
             record.since = self._counts(record)
             return False
+        self._budget.spend(price.cost - price.saved + (0.0 if record.has_paid else 2 * SWITCH))
         record.edge.turn_off(record.guard)
         self._has_released = True
         self._put_off(record)
@@ -226,21 +290,25 @@ class FeedbackPolicy:
         held = len(edge.source.rows) + len(record.guard.opposite.input.rows)
         return max(_INTERVAL_ROWS, held)
 
-    def _turn_on_the_best(self, promising: list[tuple[float, _Price, _Record]]) -> bool:
+    def _turn_on_the_best(self, promising: list[tuple[float, _Record]]) -> bool:
         """The guard that promises most for each join, if all who wait agree."""
         turned: set[StreamSet] = set()
-        for _, price, record in sorted(promising, key=lambda each: -each[0]):
+        for _, record in sorted(promising, key=lambda each: -each[0]):
             record.due = self._rows + _SETTLING_ROWS
             if record.consumer.streams not in turned and self._agrees(record.guard):
                 turned.add(record.consumer.streams)
-                record.edge.turn_on(record.guard, price.detection)
+                record.has_paid = False
+                record.edge.turn_on(record.guard, self._detection)
         return bool(turned)
 
     def _put_back(self, record: _Record) -> None:
         """Let rows that have lost their partner go back to sleep, if that pays."""
         pairs_per_row = self._pairs_per_row(record, self._since(record))
-        record.gain = max(0.0, self._gain_of_return(record, pairs_per_row)[0])
-        if record.gain > 0 and may_go_back(record.edge, record.guard):
+        gain, share = self._gain_of_return(record, pairs_per_row)
+        record.gain = max(0.0, gain)
+        if gain * share * 0.5 * len(record.edge.input.rows) < PUT_BACK:
+            return
+        if may_go_back(record.edge, record.guard):
             with suppress(MemoryError):
                 put_back(record.edge, record.guard, self._edges)
 
@@ -255,24 +323,41 @@ class FeedbackPolicy:
 
     # -- prices ------------------------------------------------------------------------------
 
+    def _could_save(self, record: _Record) -> float:
+        """Nanoseconds that the guard might save of what was done since the last review, less what
+        it would cost in any case: if as many rows as possible had no partner, until it was looked
+        at, and then as many as were seen, which is forgotten by and by."""
+        _, admitted, pairs, _, pushes = self._since(record)[:5]
+        if admitted <= 0:
+            return 0.0
+        record.pairs_per_row = pairs / admitted
+        per_row = self._value_of_row(record, record.pairs_per_row)
+        if not record.guard.theirs and len(record.guard.opposite.input.rows):
+            return 0.0
+        hope, record.hope = record.hope, 0.5 * (1.0 + record.hope)
+        cost = admitted * TEST + self._fixed_cost(record, pushes)
+        return hope * admitted * per_row - MARGIN * cost
+
+    def _look_at(self, record: _Record) -> float:
+        """Nanoseconds of a look at the guard."""
+        return LOOK + LOOK_PER_ROW * searched_rows(record.guard.opposite.input)
+
+    def _fixed_cost(self, record: _Record, pushes: float) -> float:
+        """Nanoseconds that so many pushes would pay for the guard, whatever comes."""
+        edge = GUARD_PER_PUSH + (0.0 if record.edge.is_guarded else EDGE_PER_PUSH)
+        return pushes * (edge + self._scan_cost(record))
+
     def _promise(self, record: _Record) -> _Price:
         """What the guard would save of what was done since the last review."""
         guard, edge = record.guard, record.edge
-        new = self._since(record)
-        came, admitted, pairs, news, pushes = new[:5]
-        if admitted <= 0:
-            return _Price(0.0, 1.0)
-        record.pairs_per_row = pairs / admitted
+        came, admitted, _, news, pushes = self._since(record)[:5]
         per_row = self._value_of_row(record, record.pairs_per_row)
-        fixed = pushes * (GUARD_PER_PUSH + (0.0 if edge.is_guarded else EDGE_PER_PUSH))
-        fixed += pushes * self._scan_cost(record)
-        if admitted * (per_row - MARGIN * TEST) < MARGIN * fixed:
-            return _Price(0.0, 1.0)  # Even if nobody had a partner: no need to look.
+        fixed = self._fixed_cost(record, pushes)
         growth = self._filling(guard.opposite.streams)
         news *= growth / max(self._filling(StreamSet.of(s)) for s in guard.opposite.streams)
         met = share_met(guard, newest_rows(edge.input, SAMPLE_ROWS), self._leaves, growth)
-        detection, keeping = self._detection_for(guard)
-        if detection == "bloom":
+        keeping = self._keeping_cost(guard, self._detection)
+        if self._detection == "bloom":
             met = min(1.0, met * (1.0 + _STALE_SHARE))
         lonely = 1.0 - met
         idle = lonely * (1.0 - self._met_later(record, met))
@@ -291,7 +376,8 @@ class FeedbackPolicy:
         if gain > 0:
             saved += admitted * (1.0 - idle) * share * gain
             cost += admitted * (1.0 - idle) * self._look_cost(record.pairs_per_row)
-        return _Price(saved, cost + fixed, detection)
+        record.hope = min(1.0, saved / (admitted * per_row))
+        return _Price(saved, cost + fixed)
 
     def _balance(self, record: _Record) -> _Price:
         """What the guard has saved, and what it has cost, since the last review."""
@@ -387,13 +473,6 @@ class FeedbackPolicy:
         if record.guard.operator is None:
             return 0.0
         return SCAN_ASLEEP * len(record.edge.source.rows)
-
-    def _detection_for(self, guard: Guard) -> tuple[Detection, float]:
-        """How to detect partners, and the nanoseconds for each row of the opposite input."""
-        if self._detection != "auto":
-            return self._detection, self._keeping_cost(guard, self._detection)
-        index, bloom = (self._keeping_cost(guard, each) for each in ("index", "bloom"))
-        return ("index", index) if index <= bloom else ("bloom", bloom)
 
     def _keeping_cost(self, guard: Guard, detection: Detection) -> float:
         """Nanoseconds for each row of the opposite input of keeping what detects partners."""
