@@ -10,11 +10,12 @@ fertile one, and is written both ways; in *turning* they change places half-way.
 ever has a C, and in *pointless* every A has one. The partner of *dying* has a window of a twelfth
 of the others', and another of its key comes twice in the life of a row; in *passing* keys do not
 come back. In *jointly* (Type II of the paper) A and C have partners in D, but seldom the same
-one: many composites wait there in *jointly, many*, and few, beside a D that comes often, in
-*jointly, few*. The *band* is a theta predicate that few rows meet. In *greatest* the answer is a
-MAX, and rows are told apart by few keys; in *greatest, all keys* by so many that hardly two are
-alike. In *bounded* HAVING has a bound that one A in fifty reaches, in *bounded, in vain* one that
-all do.
+one: with few keys and a D that is rare, those of A and C come again and again in *jointly, again*;
+many composites wait in *jointly, many*, and few, beside a D that comes often, in *jointly, few*.
+The *band* is a theta predicate that few rows meet; in *between* few meet both of two predicates,
+and most meet either. In *greatest* the answer is a MAX, and rows are told apart by few keys; in
+*greatest, all keys* by so many that hardly two are alike. In *bounded* HAVING has a bound that one
+A in fifty reaches, in *bounded, in vain* one that all do.
 """
 
 from __future__ import annotations
@@ -193,6 +194,23 @@ def _chain(
     )
 
 
+_START, _WIDTH = 7_919, 100
+_BETWEEN = made(
+    "A.x = B.x AND A.y BETWEEN C.y AND C.z",
+    {
+        "A": {"x": below(400), "y": below(_MANY)},
+        "B": {"x": below(400)},
+        "C": {
+            "y": lambda random, clock: clock * _START % _MANY,
+            "z": lambda random, clock: clock * _START % _MANY + _WIDTH,
+        },
+    },
+    _same("ABC", 10_000),
+    30_000,
+    {"C": 1_000},
+)
+
+
 def _extreme(
     keys: int, bound: int | None = None
 ) -> Callable[[int], tuple[penstock.JoinGraph, Pushes]]:
@@ -281,6 +299,7 @@ CASES = {
             ),
         ),
         _jointly("jointly", 200, 400, 2_000, 8_000, 4, 4, literal=True),
+        _jointly("jointly, again", 40, 20, 1_000, 4_000, 4, 10, literal=True),
         _jointly("jointly, many", 800, 1_000, 8_000, 24_000, 1, 1),
         _jointly("jointly, few", 4_000, 500, 32_000, 96_000, 8, 1),
         FeedbackCase(
@@ -298,6 +317,7 @@ CASES = {
                 {"C": 1_000},
             ),
         ),
+        FeedbackCase("between", "((A B) C)", _BETWEEN),
         FeedbackCase("greatest", "((A B) C)", _extreme(1_000)),
         FeedbackCase("greatest, all keys", "((A B) C)", _extreme(20_000)),
         FeedbackCase(

@@ -58,6 +58,21 @@ def test_every_kind_of_window_waits(window: str) -> None:
     assert found["A for C"] > 0
 
 
+def test_a_level_leaves_guards_out() -> None:
+    streams = ", ".join(f"{name} [UNBOUNDED]" for name in "ABCD")
+    text = f"SELECT {IDS} FROM {streams} WHERE A.x = B.x AND B.y = C.y AND A.y = D.y AND C.x = D.x"
+    query = penstock.parse(text, schemas=dict.fromkeys("ABCD", SCHEMA))
+
+    def guards(level: int | None) -> set[str]:
+        feedback = penstock.Feedback(adaptive=False, level=level)
+        told = penstock.Engine(query, plan="(((A C) B) D)", feedback=feedback).metrics()["feedback"]
+        return {f"{each['input'][1:-1]} for {each['waits_for'][1:-1]}" for each in told["guards"]}
+
+    single = {"A for D", "B for D", "C for D", "A for B", "C for B"}
+    assert guards(1) == single
+    assert guards(2) == guards(None) == single | {"A, C for D"}
+
+
 def test_now_waits() -> None:
     now = "A [NOW], B [NOW], C [NOW]"
     assert slept(run(f"SELECT {IDS} FROM {now} WHERE {CHAIN}", "((A B) C)"))["A for C"] > 0
