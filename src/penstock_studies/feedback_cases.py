@@ -9,7 +9,8 @@ makes B wait walks through hundreds of rows for every C. The *bushy* tree has a 
 fertile one, and is written both ways; in *turning* they change places half-way. In *perfect* no A
 ever has a C, and in *pointless* every A has one. The partner of *dying* has a window of a twelfth
 of the others', and another of its key comes twice in the life of a row; in *passing* keys do not
-come back. In *jointly* (Type II of the paper) A and C have partners in D, but seldom the same
+come back. D of *silent* is so after two windows of fifty, and counts as idle after one. In
+*jointly* (Type II of the paper) A and C have partners in D, but seldom the same
 one: with few keys and a D that is rare, those of A and C come again and again in *jointly, again*;
 many composites wait in *jointly, many*, and few, beside a D that comes often, in *jointly, few*.
 The *band* is a theta predicate that few rows meet; in *between* few meet both of two predicates,
@@ -77,8 +78,10 @@ def made(
     every: Mapping[str, int] | None = None,
     extreme: str = "",
     bound: int | None = None,
+    silent: Mapping[str, int] | None = None,
 ) -> Callable[[int], tuple[penstock.JoinGraph, Pushes]]:
-    """Streams with ``columns`` and ``windows`` for ``length`` milliseconds, a row every so many.
+    """Streams with ``columns`` and ``windows`` for ``length`` milliseconds, a row every so many,
+    and none any more from the milliseconds on from which they are ``silent``.
     The answer is all combinations, or the greatest value of the column ``extreme``,
     as long as it is the ``bound`` or more."""
 
@@ -96,7 +99,8 @@ def made(
         tables = {}
         for number, (name, own) in enumerate(columns.items()):
             random = np.random.default_rng([seed, number])
-            clock = np.arange(0, length, (every or {}).get(name, 1), dtype=np.int64)
+            until = (silent or {}).get(name, length)
+            clock = np.arange(0, until, (every or {}).get(name, 1), dtype=np.int64)
             values = [value(random, clock) for value in own.values()]
             tables[name] = pa.table([clock, clock, *values], schema=schemas[name])
         return query, list(_in_pushes(tables, length))
@@ -194,6 +198,18 @@ def _chain(
     )
 
 
+_SILENT = made(
+    "A.x = B.x AND B.y = C.y AND A.y = D.y",
+    {
+        "A": {"x": below(400), "y": below(2_000)},
+        "B": {"x": below(400), "y": below(2_000)},
+        "C": {"y": below(2_000)},
+        "D": {"y": below(2_000)},
+    },
+    _same("ABCD", 2_000),
+    100_000,
+    silent={"D": 4_000},
+)
 _START, _WIDTH = 7_919, 100
 _BETWEEN = made(
     "A.x = B.x AND A.y BETWEEN C.y AND C.z",
@@ -298,6 +314,7 @@ CASES = {
                 {"C": 100},
             ),
         ),
+        FeedbackCase("silent", "(((A B) C) D)", _SILENT, {"idle": 2_000}),
         _jointly("jointly", 200, 400, 2_000, 8_000, 4, 4, literal=True),
         _jointly("jointly, again", 40, 20, 1_000, 4_000, 4, 10, literal=True),
         _jointly("jointly, many", 800, 1_000, 8_000, 24_000, 1, 1),

@@ -39,6 +39,36 @@ WAYS: dict[str, penstock.Feedback | str] = {
 }
 """The values of the option ``feedback`` by the name of their column."""
 
+
+@dataclass(frozen=True)
+class Before:
+    """What ``feedback="jit"`` did before guards were priced."""
+
+    partial: int
+    """Partial results."""
+    cpu: float
+    """CPU as a share of that without feedback, beside others' work."""
+
+
+BEFORE = {
+    "clique, left-deep": Before(222_235, 1.03),
+    "clique, bushy": Before(234_880, 0.98),
+    "triangle": Before(2_875_617, 0.90),
+    "bushy, fertile first": Before(2_932_740, 1.12),
+    "bushy, fertile last": Before(118_568, 0.47),
+    "turning": Before(3_279_096, 0.88),
+    "perfect": Before(27_364, 0.18),
+    "pointless": Before(2_875_617, 1.02),
+    "dying": Before(123_401, 1.05),
+    "jointly": Before(40_329, 1.00),
+    "band": Before(1_300_611, 0.98),
+    "nested loops": Before(219_575, 0.99),
+    "W1": Before(147_546, 0.52),
+    "W2s": Before(1_019_664, 1.20),
+    "W2j": Before(1_019_672, 1.12),
+}
+"""By case, as measured at the time; seed 1."""
+
 _LOOKED_AT = 8
 """Pushes from one look at the bytes of state to the next."""
 _WARMING = 12
@@ -165,6 +195,26 @@ def measure_literal(query: penstock.JoinGraph, plan: str, pushes: Pushes, form: 
     return Measured(ledger.partial_results, cpu, ledger.peak_bytes, ledger.results)
 
 
+SIDES = [
+    *("case", "off", "before", "default", "always", "default of off"),
+    *("CPU before", "CPU default", "CPU always", "MB off", "MB default"),
+]
+"""The columns of what :func:`side_by_side` gives."""
+
+
+def side_by_side(name: str, found: dict[str, Measured]) -> list[Cell]:
+    """A case before and now, if it was measured before."""
+    off, default, always = (found[way] for way in ("off", "default", "always"))
+    before = BEFORE.get(name)
+    return [
+        *(name, off.partial, before.partial if before else "", default.partial, always.partial),
+        round(default.partial / max(1, off.partial), 3),
+        before.cpu if before else "",
+        *(round(each.cpu / off.cpu, 2) for each in (default, always)),
+        *(round(each.bytes / 1e6, 2) for each in (off, default)),
+    ]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--case", action="append", choices=tuple(CASES), help="default: all")
     parser.add_argument("--ways", nargs="+", choices=tuple(WAYS), default=list(WAYS))
@@ -182,6 +232,7 @@ def run(options: argparse.Namespace) -> bool:
     print(heading("feedback", options.seed))
     rows: list[list[Cell]] = []
     notes: list[str] = []
+    sides: list[list[Cell]] = []
     agree = True
     for name in options.case or CASES:
         print(f"{name} …", file=sys.stderr, flush=True)
@@ -200,6 +251,8 @@ def run(options: argparse.Namespace) -> bool:
                 found[form] = measure_literal(query, case.plan, pushes, LITERAL[form])
         first = next(iter(found.values()))
         agree &= all(each.results == first.results for each in found.values())
+        if {"off", "default", "always"} <= found.keys():
+            sides.append(side_by_side(name, found))
         for way, each in found.items():
             rows.append(
                 [
@@ -217,6 +270,9 @@ def run(options: argparse.Namespace) -> bool:
     against = f"of {options.ways[0]}"
     heads = ["case", "feedback", "partial results", against, "CPU s", against, "state MB"]
     print(text_table([*heads, against, "results"], rows))
+    if sides:
+        print("\nBefore guards were priced, and now: partial results, CPU of off, and state MB\n")
+        print(text_table(SIDES, sides))
     print("\n".join(notes))
     if not agree:
         print("the ways do not agree on the number of results")

@@ -30,7 +30,9 @@ def test_a_table_of_all_ways(
     feedback_study.add_arguments(parser)
     assert feedback_study.run(parser.parse_args(["--case", "triangle", "--rounds", "1"]))
     lines = [line for line in capsys.readouterr().out.splitlines() if "triangle" in line]
-    assert [line.split()[1] for line in lines] == list(feedback_study.WAYS)
+    *ways, side = lines
+    assert [line.split()[1] for line in ways] == list(feedback_study.WAYS)
+    assert "2,875,617" in side, "what it was before"
 
 
 def test_what_is_asleep_makes_nothing() -> None:
