@@ -21,7 +21,7 @@ import penstock
 from penstock.engine.compiled.compiled_push import CompiledPush
 from penstock.engine.completion import asked_values, missing
 from penstock.engine.control import eddy
-from penstock.engine.feedback import feedback_policy
+from penstock.engine.feedback import feedback_policy, look_budget
 from penstock.engine.feedback.feedback import Feedback
 from penstock.engine.join import join_step
 from penstock.engine.join.join_step import JoinStep
@@ -265,8 +265,10 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards are reviewed after every few rows, and come on if they save anything."""
     for name in ("_FIRST_ROWS", "_INTERVAL_ROWS", "_SETTLING_ROWS"):
         monkeypatch.setattr(feedback_policy, name, 3)
-    for name, value in (("_MOST_PATIENCE", 1), ("MARGIN", 0.0)):
+    for name, value in (("_MOST_PATIENCE", 1), ("MARGIN", 0.0), ("LOOK", 0.0), ("PUT_BACK", 0.0)):
         monkeypatch.setattr(feedback_policy, name, value)
+    monkeypatch.setattr(feedback_policy, "WORTH_A_LOOK", 0.0)
+    monkeypatch.setattr(look_budget, "FIRST", float("inf"))
 
 
 @pytest.mark.parametrize("seed", [87, 145])

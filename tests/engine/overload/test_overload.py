@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from test_exactness import fail_sometimes, migrate, restart, wander
 
 import penstock
-from penstock.engine.feedback import feedback_policy
+from penstock.engine.feedback import feedback_policy, look_budget
 from penstock.engine.feedback.feedback import Feedback
 from penstock.engine.overload import debts, row_costs
 from penstock.engine.overload.overload import Overload
@@ -142,8 +142,10 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(earlier_heads, "_WALKED_ROWS", 0)
     for name in ("_FIRST_ROWS", "_INTERVAL_ROWS", "_SETTLING_ROWS"):
         monkeypatch.setattr(feedback_policy, name, 3)
-    for name, value in (("_MOST_PATIENCE", 1), ("MARGIN", 0.0)):
+    for name, value in (("_MOST_PATIENCE", 1), ("MARGIN", 0.0), ("LOOK", 0.0), ("PUT_BACK", 0.0)):
         monkeypatch.setattr(feedback_policy, name, value)
+    monkeypatch.setattr(feedback_policy, "WORTH_A_LOOK", 0.0)
+    monkeypatch.setattr(look_budget, "FIRST", float("inf"))
     monkeypatch.setattr(row_costs, "_FIRST_LOOK", 4)
     monkeypatch.setattr(debts, "_AT_ONCE", 3)
 

@@ -138,7 +138,7 @@ class _Record:
     above: list[Way]
     """The edges of what is made of its rows, up to the join with the opposite input."""
     patience: int = 1
-    due: int = _FIRST_ROWS
+    due: int = 0
     since: list[float] = field(default_factory=list)
     pairs_per_row: float = 0.0
     """Pairs of a row that was let in, when any was last."""
