@@ -210,15 +210,15 @@ _SILENT = made(
     100_000,
     silent={"D": 4_000},
 )
-_START, _WIDTH = 7_919, 100
+_START, _WIDTH, _VALUES = 7_919, 100, 1_000_000
 _BETWEEN = made(
     "A.x = B.x AND A.y BETWEEN C.y AND C.z",
     {
-        "A": {"x": below(400), "y": below(_MANY)},
+        "A": {"x": below(400), "y": below(_VALUES)},
         "B": {"x": below(400)},
         "C": {
-            "y": lambda random, clock: clock * _START % _MANY,
-            "z": lambda random, clock: clock * _START % _MANY + _WIDTH,
+            "y": lambda random, clock: clock * _START % _VALUES,
+            "z": lambda random, clock: clock * _START % _VALUES + _WIDTH,
         },
     },
     _same("ABC", 10_000),
