@@ -23,7 +23,6 @@ STUDIES = {
     "model": "penstock_studies.model_check",
     "jit": "penstock_studies.jit.section_vi",
     "feedback": "penstock_studies.feedback_study",
-    "detection": "penstock_studies.detection_costs",
     "drift": "penstock_studies.drift_study",
     "auto": "penstock_studies.auto.study",
     "first-batch": "penstock_studies.first_batch_study",

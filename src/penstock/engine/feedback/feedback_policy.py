@@ -90,8 +90,8 @@ looked at for going back to sleep, and of a pair that is forgotten; of a row tha
 a range has to reach, and of a row that may wait for it; of a key that a filter gets; and of a push.
 A test is as dear by a filter as by an index. In inputs of a thousand to a million rows, an index
 tells in 1.6 to 2.0 ns that a row has no partner, which is what a guard is for, a filter in 1.8 to
-3.0; that it has one, in 3.6 to 6.4 and 1.8 to 3.5 (``penstock experiment detection``). An index of
-its own gets a key in 2.5 to 3.3 ns, a filter in 1.5 to 2.6, twice. So an index is kept by default,
+3.0; that it has one, in 3.6 to 6.4 and 1.8 to 3.5 (``tests/testing/detection_costs.py``). An index
+of its own gets a key in 2.5 to 3.3 ns, a filter in 1.5 to 2.6, twice. So by default it is an index,
 whatever comes; the rest of these prices is what is done with the row."""
 
 MARGIN = 1.25

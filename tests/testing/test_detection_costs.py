@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+import detection_costs
 import pytest
-
-from penstock_studies import detection_costs
 
 
 def test_index_and_filter_find_the_same() -> None:

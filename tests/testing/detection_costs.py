@@ -21,8 +21,6 @@ from penstock.engine.state.rows import Rows
 from penstock.kernels import demand
 from penstock_studies.text_table import Cell, heading, text_table
 
-ABOUT = "the test for a partner: hash index against Bloom filter"
-
 Int64s = NDArray[np.int64]
 _TESTED = 4096
 """Keys of a call."""
@@ -89,3 +87,9 @@ def run(options: argparse.Namespace) -> bool:
     ]
     print(text_table(["ns per key", *(f"{rows:,} rows" for rows in options.rows)], table))
     return True
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_arguments(parser)
+    run(parser.parse_args())
