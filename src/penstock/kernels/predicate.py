@@ -73,9 +73,9 @@ NULL, VALUE, FAILED = range(3)
 NO, YES = range(2)
 BLOCK = 1024
 """Candidates that an instruction works on at a time: a stack of four takes 36 KiB."""
-_SMALL = 1 << 31
+_FACTOR_LIMIT = 1 << 31
 """Products of integers below that fit 64 bits."""
-_LEAST = np.int64(-(2**63))
+_LEAST_INT64 = np.int64(-(2**63))
 
 
 @kernel
@@ -129,11 +129,11 @@ def _multiply(x: int, y: int) -> tuple[np.int64, bool]:
     """The product, and whether it fits 64 bits. That signed numbers overflow is something that a
     compiler may take to be impossible; unsigned ones may."""
     product = np.int64(np.uint64(x) * np.uint64(y))
-    if -_SMALL < x < _SMALL and -_SMALL < y < _SMALL:
+    if -_FACTOR_LIMIT < x < _FACTOR_LIMIT and -_FACTOR_LIMIT < y < _FACTOR_LIMIT:
         return product, True
     if x == 0 or y == 0:
         return product, True
-    if (x == -1 and y == _LEAST) or (y == -1 and x == _LEAST):
+    if (x == -1 and y == _LEAST_INT64) or (y == -1 and x == _LEAST_INT64):
         return product, False
     if y == -1:
         return product, True
@@ -223,7 +223,7 @@ def _change(
             value = x[i]
             fits = True
             if operation == NEGATE or (operation == ABSOLUTE and value < 0):
-                fits = value != _LEAST
+                fits = value != _LEAST_INT64
                 value = -value if fits else value
             elif operation == CHECK_RANGE and factor != 1:
                 value, fits = _multiply(value, factor)

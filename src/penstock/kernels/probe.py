@@ -37,7 +37,7 @@ GROUP = 128
 GONE = np.int64(-(2**63))
 """The death of a row that is not there any more."""
 _LOW = (1 << 32) - 1
-ENOUGH = 1 << 20
+MATCHES_TO_PAUSE = 1 << 20
 """Matches beyond the room for them after which a probe ends, some milliseconds: a frequent key
 may have a thousand million, and the caller has to look at signals in between."""
 
@@ -132,13 +132,13 @@ def probe(
     """Fill ``out`` with matches (position in the batch, row, birth, death); how many there are.
 
     ``out`` needs room for one more than there are; when it has not, the surplus is counted but not
-    kept: call again with a larger table. If it is more than :data:`ENOUGH`, not all is counted:
-    call again with fewer keys. ``active`` is working space of shape ``(2, 2 * GROUP)``.
+    kept: call again with a larger table. If it is more than :data:`MATCHES_TO_PAUSE`, not all is
+    counted: call again with fewer keys. ``active`` is working space of shape ``(2, 2 * GROUP)``.
     ``newest`` is the last row of the ring. If the index is not ``narrow``, matches are candidates.
     """
     n = keys.shape[0]
     last = np.uint64(out.shape[1] - 1)
-    enough = last + np.uint64(ENOUGH)
+    enough = last + np.uint64(MATCHES_TO_PAUSE)
     count = np.uint64(0)
     seen = np.uint64(max(bound - tail, 0))
     walking = np.uint64(0)
@@ -191,7 +191,7 @@ def probe_keys(
     """As :func:`probe`, by keys alone: ``out`` has two rows, position plus ``offset``, and row."""
     n = keys.shape[0]
     last = np.uint64(out.shape[1] - 1)
-    enough = last + np.uint64(ENOUGH)
+    enough = last + np.uint64(MATCHES_TO_PAUSE)
     count = np.uint64(0)
     seen = np.uint64(max(bound - tail, 0))
     walking = np.uint64(0)

@@ -34,7 +34,7 @@ from penstock.kernels.pairs import mixed
 from penstock.kernels.pointer import bytes_at, int64s, uint32s
 from penstock.kernels.predicate import keep_where
 from penstock.kernels.probe import (
-    ENOUGH,
+    MATCHES_TO_PAUSE,
     holds,
     live_together,
     live_together_for,
@@ -181,7 +181,7 @@ def _try_all(
                     found[0, np.uint64(number)] = i
                     found[1, np.uint64(number)] = rows[np.uint64(k)]
                 number += 1
-        if number > room + ENOUGH:
+        if number > room + MATCHES_TO_PAUSE:
             return number
     return number
 

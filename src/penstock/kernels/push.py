@@ -56,7 +56,7 @@ from penstock.kernels.guards import (
 )
 from penstock.kernels.kernel import kernel
 from penstock.kernels.pointer import int64s
-from penstock.kernels.probe import ENOUGH
+from penstock.kernels.probe import MATCHES_TO_PAUSE
 from penstock.kernels.probe_order import (
     BOUND,
     FAILED,
@@ -101,10 +101,12 @@ slot."""
 STEP_RING, STEP_INDEX, STEP_NEW, STEP_COUNTS, STEP_LACKS = range(5)
 STEP = 5
 """Of a step; without an index, that is -1."""
-MOST = 1 << 15
-PARTIAL = 1 << 17
-FEWEST = 64
-"""Rows that go through an order at a time, and partial results that they should make, at most."""
+MOST_ROWS = 1 << 15
+"""Rows that go through a probe order at a time, at most."""
+PARTIAL_AT_ONCE = 1 << 17
+"""Partial results that the rows of one time should make, at most."""
+FEWEST_ROWS = 64
+"""Rows at a time, at least, unless so many are expected to make MATCHES_TO_PAUSE."""
 PAUSE = 1 << 20
 """Partial results after which a call ends for a moment: they take some milliseconds."""
 PAIRS = 1 << 24
@@ -180,8 +182,8 @@ def _join(tables: Tables, at: int) -> int:
         ration[TOTAL] = total
         while progress[ROW] < end and _ready(tables, order):
             first = progress[ROW]
-            fewest = FEWEST if growth[number] * FEWEST < ENOUGH else 1
-            size = max(fewest, min(MOST, int(PARTIAL / growth[number])))
+            fewest = FEWEST_ROWS if growth[number] * FEWEST_ROWS < MATCHES_TO_PAUSE else 1
+            size = max(fewest, min(MOST_ROWS, int(PARTIAL_AT_ONCE / growth[number])))
             size = min(size, max(1, PAIRS // tried))
             count = min(end - first, size)
             if count >= tables.keys.shape[0]:
@@ -239,9 +241,9 @@ def _join(tables: Tables, at: int) -> int:
                 asking,
                 code[order + IS_DATED] != 0,
             )
-            if FAILED - made > ENOUGH and count > 1:  # That is too many to make room for.
+            if FAILED - made > MATCHES_TO_PAUSE and count > 1:  # That is too many to make room for.
                 growth[number] = max(2 * growth[number], (FAILED - made) / count)
-                progress[SPENT] += ENOUGH
+                progress[SPENT] += MATCHES_TO_PAUSE
                 continue
             if made < 0:
                 progress[LACKING] = FAILED - made

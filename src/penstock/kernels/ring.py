@@ -198,7 +198,8 @@ def sort_further(
 
 DIGIT = 9
 """Bits that are sorted by at once."""
-_FEW = 200
+_FEWEST_SORTED_BY_DIGITS = 200
+"""Values from which on sorting by digits is quicker than comparing."""
 
 
 def order_of(values: Int64s) -> Int64s | None:
@@ -214,7 +215,7 @@ def order_of(values: Int64s) -> Int64s | None:
     if rising:
         return None
     bits = (int(highest) - int(lowest)).bit_length()
-    if n < _FEW or bits > 4 * DIGIT:
+    if n < _FEWEST_SORTED_BY_DIGITS or bits > 4 * DIGIT:
         return np.argsort(values, kind="stable")
     passes = -(-bits // DIGIT)
     order = np.empty((2, n), np.int64)

@@ -35,7 +35,7 @@ FIRST = 8
 COLUMN = 2
 LATER, VICTIMS, PARTITIONS, EARLIER, OLDEST, NEWEST, SIZES = range(7)
 """The lists of partitions: four columns of the ring, three by the number of a partition."""
-_MANY = 1 << 40
+_PARTITION_LIMIT = 1 << 40
 """More partitions than there are: their lists are as long as they are."""
 
 
@@ -139,8 +139,8 @@ def _kill(code: Int64s, tail: int, start: int, stop: int, births: Int64s, deaths
         start,
         stop,
         count,
-        int64s(lists[OLDEST], _MANY),
-        int64s(lists[NEWEST], _MANY),
+        int64s(lists[OLDEST], _PARTITION_LIMIT),
+        int64s(lists[NEWEST], _PARTITION_LIMIT),
         int64s(lists[EARLIER], mask + 1),
-        int64s(lists[SIZES], _MANY),
+        int64s(lists[SIZES], _PARTITION_LIMIT),
     )

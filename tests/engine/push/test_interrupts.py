@@ -24,7 +24,7 @@ from penstock.kernels.held_signals import HELD
 SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("id", pa.int64())])
 SELECT = "SELECT A.id AS a, B.id AS b FROM "
 RANGE = "A [RANGE 1 SECOND], B [RANGE 1 SECOND] WHERE "
-MOST_PER_PORTION = push.PAUSE + probe.ENOUGH
+MOST_PER_PORTION = push.PAUSE + probe.MATCHES_TO_PAUSE
 """Results between two looks for signals."""
 
 
@@ -118,6 +118,6 @@ def test_an_explosion_is_not_counted_to_its_end(
     monkeypatch.setattr(WORKING, "ask", note)
     with pytest.raises(TooManyResults, match=rf"{count:,} of {count:,} rows of B have B.x = 7"):
         engine.push({"B": rows(count)})
-    assert max(asked) <= 8 * probe.ENOUGH  # Two parts of a probe, and both together.
+    assert max(asked) <= 8 * probe.MATCHES_TO_PAUSE  # Two parts of a probe, and both together.
     assert engine.metrics()["rows"] == count
     assert len(engine.push({"B": rows(2)})) == 2 * count

@@ -1,8 +1,9 @@
 """Probes of a hash index by whole batches of keys.
 
 A probe that finds too many matches for its table is made again with a larger one. If they are more
-by millions, it has ended before all were counted (:data:`penstock.kernels.probe.ENOUGH`), and it is
-worth less than several probes of fewer keys: who can make these is told so by :class:`Surplus`.
+by millions, it has ended before all were counted
+(:data:`penstock.kernels.probe.MATCHES_TO_PAUSE`), and it is worth less than several probes of fewer
+keys: a caller that can make these is told so by :class:`Surplus`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Surplus(Exception):  # noqa: N818 - not an error
 
 def _room_for(count: int, keys: int, splits: bool) -> int:
     """The room for ``count`` matches of ``keys`` keys, of which there was not enough."""
-    if count <= probe.ENOUGH:
+    if count <= probe.MATCHES_TO_PAUSE:
         return count + 1
     if splits and keys > 1:
         raise Surplus(count / keys)
