@@ -7,13 +7,17 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from penstock.engine.overload import overload
 from penstock.errors import OptionError
 from penstock.job import Job, Sink, Source, read_job
 from penstock.job.job import Limits, local_path
+from penstock.job.overload import ALLOCATORS, CHOICES, POLICIES, Overload
 from penstock.job.redaction import forget_secrets
+from penstock.overload import ALLOCATORS as ENGINE_ALLOCATORS
 from penstock.telemetry import AlertRules
 
 SMALL = """
@@ -91,8 +95,14 @@ def test_everything_that_a_job_may_say(folder: Path) -> None:
         plan = "((A B) C)"
         adapt = "on"
         feedback = "jit"
-        overload = "shed"
-        limits = { cpu = 0.5, memory = "1.5 GiB", probes = 1000 }
+        overload.policy = "shed"
+        overload.cpu = 0.4
+        overload.choice = "newest"
+        overload.audit = 0.2
+        overload.allocator = "grepp"
+        overload.burst = 0
+        overload.seed = 7
+        limits = { cpu = 0.5, memory = "1.5 GiB", disk = 0 }
         spill_folder = "."
         spark.driver.memory = "2g"
         spark.sql.shuffle.partitions = 8
@@ -126,8 +136,11 @@ def test_everything_that_a_job_may_say(folder: Path) -> None:
     assert (job.trigger, job.cells, job.plan) == (90_000, 4, "((A B) C)")
     assert job.adapt == "on"
     assert job.hot == {"A.x": (17, 4)}
-    assert (job.feedback, job.overload, job.event_time) == ("jit", "shed", "at")
-    assert job.limits == Limits(0.5, 3 << 29, 1000.0)
+    assert (job.feedback, job.event_time) == ("jit", "at")
+    assert job.overload == Overload(
+        "shed", cpu=0.4, choice="newest", audit=0.2, allocator="grepp", burst=0.0, seed=7
+    )
+    assert job.limits == Limits(0.5, 3 << 29, disk=0)
     assert job.spill_folder == str(folder)
     assert job.spark == {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "8"}
     a, b = job.sources["A"], job.sources["B"]
@@ -253,6 +266,48 @@ def test_relations_that_are_refreshed(folder: Path) -> None:
     assert refused(folder, wrong) == f"sources.A.refresh: {expected}"
     zero = text.replace("10 MINUTES", "0 MINUTES")
     assert refused(folder, zero).startswith('sources.A.refresh: found "0 MINUTES", expected an in')
+
+
+def test_an_overload_policy_by_its_name_or_as_a_table(folder: Path) -> None:
+    def with_overload(value: str) -> str:
+        return SMALL.replace("checkpoint =", f"overload = {value}\ncheckpoint =")
+
+    assert read(folder, with_overload('"defer"')).overload == Overload("defer")
+    alone = read(folder, with_overload('{ policy = "defer" }')).overload
+    assert alone == Overload("defer")
+    assert alone.given() == {"policy": "defer"}
+    shed = 'policy = "shed", '
+    for value, message in (
+        ('"shedd"', 'overload: found "shedd", expected one of exact, shed, defer; did you mean sh'),
+        ("3", "overload: found 3, expected one of exact, shed, defer"),
+        ("{ cpu = 0.5 }", "overload.policy: found nothing, expected one of exact, shed, defer"),
+        (f"{{ {shed} cpus = 1 }}", "overload.cpus: found an unknown key, expected one of alloca"),
+        (f"{{ {shed} cpu = 0 }}", "overload.cpu: found 0, expected a share of a core, more than"),
+        (f'{{ {shed} seconds = "1" }}', 'overload.seconds: found "1", expected seconds per mi'),
+        (f"{{ {shed} cpu = 1, probes = 9 }}", "overload: found probes and cpu, expected one budg"),
+        (f"{{ {shed} audit = 1.5 }}", "overload.audit: found 1.5, expected a share of the probes"),
+        (f"{{ {shed} burst = -1 }}", "overload.burst: found -1, expected seconds, 0 or more"),
+        (f"{{ {shed} seed = 0.5 }}", "overload.seed: found 0.5, expected a whole number, 0 or mo"),
+        (f'{{ {shed} choice = "best" }}', 'overload.choice: found "best", expected one of random,'),
+        (f'{{ {shed} allocator = "grep" }}', 'overload.allocator: found "grep", expected one of '),
+        (
+            f'{{ {shed} allocator = "random-shedding", probes = 9 }}',
+            'overload.allocator: found "random-shedding", expected policy = "shed" and a budget',
+        ),
+        (
+            f"{{ {shed} cpu = 0.5 }}\nlimits.probes = 1000",
+            "limits.probes: found 1000, expected no second budget beside overload.cpu",
+        ),
+    ):
+        assert refused(folder, with_overload(value)).startswith(message), value
+
+
+def test_names_of_policies_are_those_of_the_engine() -> None:
+    assert get_args(overload.Policy) == POLICIES
+    assert get_args(overload.Chosen) == CHOICES
+    assert sorted(ENGINE_ALLOCATORS) == sorted(ALLOCATORS)
+    options = [field.name for field in dataclasses.fields(overload.Overload)]
+    assert [field.name for field in dataclasses.fields(Overload)] == options
 
 
 def test_alerts(folder: Path) -> None:

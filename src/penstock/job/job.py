@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from penstock.job.overload import Overload
 from penstock.telemetry.alerts import AlertRules
 
 Trigger: TypeAlias = int | Literal["available-now"]
@@ -100,7 +101,7 @@ class Job:
     plan: str = "auto"
     adapt: str | None = None
     feedback: str | None = None
-    overload: str | None = None
+    overload: Overload | None = None
     limits: Limits | None = None
     spill_folder: str | None = None
     """Folder on a local disk for rows beyond the limit on memory; None: Spark's own."""

@@ -29,6 +29,7 @@ from penstock.job.job import (
     local_path,
 )
 from penstock.job.mistake import did_you_mean, mistake
+from penstock.job.overload import overload_in
 from penstock.job.spark_options import FILE_FORMATS, OPTIONS, READABLE, WRITABLE
 from penstock.job.table import Table
 from penstock.telemetry.alerts import AlertRules
@@ -81,7 +82,7 @@ def job_of(
         plan=top.text("plan", 'a plan such as "((A B) C)", "auto", or "cacq"') or "auto",
         adapt=top.choice("adapt", ("auto", "on", "off")),
         feedback=top.text("feedback"),
-        overload=top.text("overload"),
+        overload=overload_in(top),
         limits=_limits(top.table("limits")),
         spill_folder=_spill_folder(top, folder),
         idle=top.duration("idle"),
@@ -102,6 +103,9 @@ def job_of(
     top.end()
     if job.flush and job.trigger != "available-now":
         raise top.wrong("flush", job.flush, 'trigger = "available-now" beside it: a run that ends')
+    if job.overload and job.overload.budgets and job.limits and job.limits.probes is not None:
+        expected = f"no second budget beside overload.{job.overload.budgets[0]}"
+        raise mistake(top.where("limits.probes"), f"{job.limits.probes:g}", expected)
     _check_writable(top.where("checkpoint"), job.checkpoint)
     return job
 

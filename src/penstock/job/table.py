@@ -88,14 +88,14 @@ class Table:
             raise self.wrong(key, value, "true or false")
         return bool(value)
 
-    def number(self, key: str, expected: str) -> float | None:
-        """A number above 0."""
+    def number(self, key: str, expected: str, may_be_none: bool = False) -> float | None:
+        """A number above 0; or 0, if there may be none."""
         value = self.take(key)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong(key, value, expected)
-        if not 0 < value < math.inf:
+        if not 0 <= value < math.inf or not (value or may_be_none):
             raise self.wrong(key, value, expected)
         return float(value)
 
@@ -158,6 +158,10 @@ class Table:
             else:
                 raise self.wrong(place, each, "a text, a number, true or false")
         return found
+
+    def holds_table(self, key: str) -> bool:
+        """Whether the value of ``key``, which is not taken by this, is a table."""
+        return isinstance(self._values.get(key), dict)
 
     def table(self, key: str) -> Table | None:
         value = self.take(key)

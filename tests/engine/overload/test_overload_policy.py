@@ -338,6 +338,7 @@ def test_rows_alone_may_fill_the_time() -> None:
         ({"policy": "shed", "choice": "oldest"}, "'correlated', 'newest', 'random'"),
         ({"policy": "shed", "audit": 2}, "audit=2"),
         ({"policy": "shed", "burst": -1}, "burst=-1"),
+        ({"policy": "shed", "seed": 0.5}, "seed=0.5"),
         ({"policy": "shed", "allocator": "random-shedding"}, "a budget of cpu"),
         ({"policy": "shed", "allocator": "best"}, "'grepp', 'jaqpot', 'jda', 'jdam', 'knapsack'"),
     ],
@@ -350,6 +351,8 @@ def test_mistakes_are_told(arguments: dict[str, Any], said: str) -> None:
 def test_an_unknown_policy_is_told() -> None:
     with pytest.raises(penstock.OptionError, match="or give an Overload"):
         penstock.Engine(query(), overload="drop")
+    with pytest.raises(penstock.OptionError, match="'cpus' does not exist; choose from: 'alloc"):
+        Overload.of({"policy": "shed", "cpus": 1})
     with pytest.raises(penstock.OptionError, match=r"penstock\.Limits"):
         penstock.Engine(query(), limits=3)
 

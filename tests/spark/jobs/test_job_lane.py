@@ -242,7 +242,7 @@ def test_a_budget_of_probes_is_kept_and_told(
     for number, name in enumerate(PARQUET):
         case.deliver(name, "parquet", 1 + number)
     top = (
-        f'lane = "{lane}"\ntrigger = "available-now"\noverload = "shed"\nlimits = {{ probes = 1 }}'
+        f'lane = "{lane}"\ntrigger = "available-now"\noverload = {{ policy = "shed", probes = 1 }}'
     )
     events = case.write(PARQUET, f"{top}\ncells = 1").run()
     (batch,) = [event for event in events if isinstance(event, Batch)]

@@ -16,6 +16,7 @@ import penstock
 from penstock.errors import CheckpointError, InputError, PenstockError, QueryError
 from penstock.job.job import LANES
 from penstock.spark.data_source.job_options import job_options
+from penstock.spark.data_source.options import lane_of
 from penstock.spark.jobs import job_session
 from penstock.spark.jobs.job_run import JobRun
 from penstock.spark.jobs.prepared_job import engine_options, prepare
@@ -42,7 +43,7 @@ KINDS = dict.fromkeys("ABC", "parquet")
         ("query =", 'plan = "((A B)"\nquery =', ""),
         ("query =", 'plan = "(A B)"\nquery =', ""),
         ("query =", 'feedback = "jitt"\nquery =', "feedback='jitt' does not exist"),
-        ("query =", 'overload = "panic"\nquery =', "overload='panic' does not exist"),
+        ("query =", 'overload = "panic"\nquery =', 'overload: found "panic", expected one'),
         ("[sink]", '[sources.D]\nformat = "rate"\n[sink]', "sources.D: the query does not read "),
         ("[sink]", '[sources.D]\nformat = "parquet"\npath = "A"\n[sink]', "sources.D: the query "),
         ('[sink]\nformat = "parquet"', '[sink]\nformat = "rate"', 'sink: format: found "rate", wh'),
@@ -239,15 +240,19 @@ def test_a_session_has_what_its_lane_has_a_use_for(
 
 
 def test_limits_and_policies_are_handed_to_the_engine(spark: SparkSession, tmp_path: Path) -> None:
-    top = "feedback = 'jit'\noverload = 'shed'\nlimits = { cpu = 0.5, memory = '1 GB', disk = 0 }"
+    policy = "{ policy = 'shed', cpu = 0.4, allocator = 'grepp' }"
+    top = f"feedback = 'jit'\noverload = {policy}"
+    top += "\nlimits = { cpu = 0.5, memory = '1 GB', disk = 0 }"
     case = JobCase(tmp_path, spark).write(KINDS, top=f"{top}\nspill_folder = '.'")
     job = case.job()
     limits = penstock.Limits(cpu=0.5, memory=10**9, disk=0)
-    expected = {"feedback": "jit", "overload": "shed", "limits": limits}
+    overload = penstock.Overload("shed", cpu=0.4, allocator="grepp")
+    expected = {"feedback": "jit", "overload": overload, "limits": limits}
     assert engine_options(job) == {**expected, "spill_folder": job.spill_folder}
     # In the other lane they are options of a data source: no disk at all is not any disk.
     options = job_options(job)
     assert penstock.Limits.from_json(json.loads(options["limits"])) == limits
+    assert lane_of(options).settings.options["overload"] == overload
     assert options["spillFolder"] == job.spill_folder
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from penstock.errors import OptionError
@@ -76,6 +76,8 @@ class Overload:
             raise OptionError(f"audit={self.audit!r} is a share of the probes: above 0, up to 1")
         if not (_is_number(self.burst) and self.burst >= 0):
             raise OptionError(f"burst={self.burst!r} must be 0 or more seconds")
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
+            raise OptionError(f"seed={self.seed!r} must be a whole number, 0 or more")
 
     @property
     def has_budget(self) -> bool:
@@ -99,6 +101,10 @@ class Overload:
         if isinstance(option, Overload):
             return option
         if isinstance(option, Mapping):
+            for name in option:
+                _one_of(
+                    "option of an overload policy", name, tuple(each.name for each in fields(cls))
+                )
             return cls(**option)
         _one_of("overload", option, get_args(Policy), ", or give an Overload")
         return cls(option)

@@ -42,9 +42,11 @@ def job_options(job: Job, setting: Setting | None = None) -> dict[str, str]:
         options["maxResults"] = str(job.max_results)
     if job.max_halt is not None:
         options["maxHalt"] = f"{job.max_halt} MILLISECONDS"
-    for name in ("adapt", "feedback", "overload"):
+    for name in ("adapt", "feedback"):
         if (value := getattr(job, name)) is not None:
             options[name] = value
+    if job.overload is not None:
+        options["overload"] = json.dumps(job.overload.given())
     if job.limits is not None:
         given = {k: v for k, v in asdict(job.limits).items() if v is not None}
         options["limits"] = json.dumps(given)

@@ -20,6 +20,7 @@ import pyarrow as pa
 from penstock.cells.placement import place
 from penstock.engine.engine import Engine
 from penstock.engine.options import milliseconds
+from penstock.engine.overload.overload import Overload
 from penstock.errors import InputError, OptionError, PenstockError, PenstockWarning, QueryError
 from penstock.job.mistake import did_you_mean, listed
 from penstock.planning.limits import Limits
@@ -137,6 +138,8 @@ def _placed(
     engine_options: dict[str, Any] = {
         option: given[name] for name, option in _OF_ENGINES.items() if name in given
     }
+    if given.get("overload", "").lstrip().startswith("{"):
+        engine_options["overload"] = Overload.of(_json(given, "overload"))
     if "limits" in given:
         engine_options["limits"] = Limits.from_json(_json(given, "limits"))
     if "maxresults" in given:

@@ -150,7 +150,7 @@ def lane_options(job: Job, cores: int, setting: Setting | None = None) -> dict[s
 
 def _obstacle(job: Job) -> str | None:
     """Why Penstock cannot read the sources of ``job`` itself, if it cannot."""
-    if job.overload == "defer":
+    if job.overload is not None and job.overload.policy == "defer":
         return "probes that are put off are kept with windows, in the other lane"
     for name, source in job.sources.items():
         if source.format not in (*FORMATS, _KAFKA, _RATE):

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.cells.placement import Placement
 from penstock.engine.engine import Engine
+from penstock.engine.overload.overload import Overload
 from penstock.errors import OptionError, PenstockError
 from penstock.job.job import Job
 from penstock.planning.limits import Limits
@@ -233,7 +234,7 @@ def engine_options(job: Job) -> dict[str, Any]:
     if job.feedback is not None:
         options["feedback"] = job.feedback
     if job.overload is not None:
-        options["overload"] = job.overload
+        options["overload"] = Overload.of(job.overload.given())
     if job.limits is not None:
         options["limits"] = Limits(**asdict(job.limits))
     if job.spill_folder is not None:
