@@ -101,6 +101,7 @@ def measure(
     ``sources``. Rows that are none of these are in a window of their source, or were until they
     died. ``state`` has the rows and bytes of every window and every stored join (and how much of a
     join's state is there after a change of plan: its ``completion``), ``joins`` what each join did.
+    ``time_unit`` is that of instants since 1970 in UTC, None where event times are not timestamps.
     ``seconds`` is the time in pushes since the start; of windows and joins, since the plan runs.
     Where there is a budget or a freshness to keep, the engine has more to say under ``overload``.
     """
@@ -119,6 +120,7 @@ def measure(
         "shed": sum(counters.shed.values()),
         "watermark": None if graph.by_rows else interval,
         "now": None if clock.now == START else clock.now,
+        "time_unit": graph.time_unit if graph.has_clock_times else None,
         "sources": {
             source: {
                 "rows": counters.rows[source],
@@ -162,6 +164,10 @@ def measure(
                 "made": operator.made,
                 "seconds": tree.stopwatch.seconds.get(operator.streams, 0.0),
                 "probes": sum(s.probes for steps in operator.steps for _, s in steps),
+                "probes_of": {
+                    str(each.streams): sum(s.probes for _, s in steps)
+                    for each, steps in zip(operator.node.inputs, operator.steps, strict=True)
+                },
                 "matches": sum(s.matches for steps in operator.steps for _, s in steps),
             }
             for tree in trees

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.explain.instant_text import instant_text
 from penstock.explain.quantities import count_text, memory_text
 from penstock.planning.limits import three_digits
+from penstock.query.join_graph import TimeUnit
 
 
 def overload_text(metrics: Mapping[str, Any]) -> str:
@@ -14,8 +17,8 @@ def overload_text(metrics: Mapping[str, Any]) -> str:
     overload = metrics["overload"]
     if "budget" not in overload:
         return ""
-    lines = [f"overload      {_state(overload)}"]
-    lines += [*_parts(overload), *_left_out(overload)]
+    lines = [f"overload      {_state(overload, metrics['time_unit'])}"]
+    lines += [*_parts(overload), *_probes(metrics), *_left_out(overload)]
     if overload["skipped"]:
         lines.append(f"  skipped     {count_text(overload['skipped'])} probes since the start")
     lost = overload["lost"]
@@ -42,15 +45,19 @@ def overload_text(metrics: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _state(overload: Mapping[str, Any]) -> str:
+def _state(overload: Mapping[str, Any], unit: TimeUnit | None) -> str:
     policy, budget = overload["policy"], overload["budget"]
     if not overload["short"]:
         return f"{policy}, within the budget ({budget})"
     behind = ", falling behind" if policy == "exact" else ""
-    what = "work of so many" if overload["parts"] else "so many"
+    parts = overload["parts"]
+    what, most = "so many", ""
+    if parts:
+        name = max(parts, key=parts.__getitem__)
+        what, most = "work of so many", f", most goes into {name} ({parts[name]:.0%})"
     return (
-        f"{policy}, SHORT since instant {overload['since']}{behind}: the last push needed {what} "
-        f"probes: {count_text(overload['needed'])}, and was allowed "
+        f"{policy}, SHORT of CPU since {instant_text(overload['since'], unit)}{behind}{most}: "
+        f"the last push needed {what} probes: {count_text(overload['needed'])}, and was allowed "
         f"{count_text(overload['allowed'])} ({budget})"
     )
 
@@ -60,6 +67,19 @@ def _parts(overload: Mapping[str, Any]) -> list[str]:
     parts = sorted(overload["parts"].items(), key=lambda each: -each[1])
     told = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
     return [f"  CPU         {told}"] if told else []
+
+
+def _probes(metrics: Mapping[str, Any]) -> list[str]:
+    """Whose rows have probed, the most first: of all probes since the plan runs."""
+    made: Counter[str] = Counter()
+    for join in metrics["joins"]:
+        for streams, probes in join["probes_of"].items():
+            made[streams.strip("{}").replace(",", "")] += probes
+    whole = made.total()
+    if not (metrics["overload"]["short"] and whole):
+        return []
+    told = [f"of {n} {c / whole:.0%}" for n, c in made.most_common() if c >= 0.005 * whole]
+    return [f"  probes      since this plan runs: {', '.join(told)}"]
 
 
 def _left_out(overload: Mapping[str, Any]) -> list[str]:

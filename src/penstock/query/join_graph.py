@@ -119,6 +119,14 @@ class JoinGraph:
         return any(s.window.latest is not None for block in self.blocks for s in block.streams)
 
     @property
+    def has_clock_times(self) -> bool:
+        """Whether an instant of the time line is one of the clock: all event times are timestamps,
+        which count from 1970 in UTC."""
+        streams = [s for block in self.blocks for s in block.streams if not s.is_static]
+        times = [s.schema.field(s.event_time).type for s in streams if s.event_time is not None]
+        return not self.by_rows and bool(times) and all(map(pa.types.is_timestamp, times))
+
+    @property
     def blocks(self) -> tuple[JoinGraph, ...]:
         """This block and those after EXCEPT."""
         return (self, *self.minus)

@@ -135,7 +135,7 @@ def test_exact_skips_nothing_and_says_that_it_falls_behind() -> None:
     report = engine.metrics()["overload"]
     assert report["short"]
     assert report["skipped"] == 0
-    assert "exact, SHORT since" in engine.explain(analyze=True)
+    assert "exact, SHORT of CPU since" in engine.explain(analyze=True)
     assert "falling behind" in engine.explain(analyze=True)
 
 
