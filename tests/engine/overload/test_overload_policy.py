@@ -216,6 +216,30 @@ def test_freshness_counts_in_exact_as_well() -> None:
     assert "1 results made too late" in engine.explain(analyze=True)
 
 
+def test_a_stale_result_is_in_no_aggregate_after_a_restart() -> None:
+    """It has died before now, but not before the last instant that is settled. Instants are not
+    settled as long as C is behind; B is late for A."""
+    text = (
+        "SELECT COUNT(*) AS n FROM A [RANGE 5 SECONDS] FRESHNESS 5 SECONDS, B [RANGE 5 SECONDS], "
+        "C [RANGE 5 SECONDS] WHERE A.k = B.k AND B.k = C.k"
+    )
+    graph = penstock.parse(text, schemas=SCHEMAS)
+    engine = penstock.Engine(graph, lateness="20 SECONDS")
+    restarted = penstock.Engine(graph, lateness="20 SECONDS")
+
+    def one(ts: int) -> pa.Table:
+        return pa.table([[ts], [ts], [1]], schema=SCHEMA)
+
+    pushes = [("C", 500), ("A", 1_000), ("A", 15_000), ("B", 2_000), ("B", 14_000), ("C", 16_000)]
+    for stream, ts in pushes:
+        for each in (engine, restarted):
+            assert each.push({stream: one(ts)}).num_rows == 0
+        restarted = penstock.Engine.restore(graph, restarted.checkpoint())
+    assert engine.metrics()["overload"]["stale"] == 1
+    assert rows(engine.finish()) == {(1,)}
+    assert rows(restarted.finish()) == {(1,)}
+
+
 def test_a_checkpoint_keeps_the_debt() -> None:
     engine = penstock.Engine(query(PATIENT), "((A B) C)", overload=Overload("defer", probes=100))
     truth = penstock.Engine(query(PATIENT), "((A B) C)")

@@ -77,7 +77,18 @@ class Freshness:
             keep &= (rows >= ring.tail) & (ring.take(DEATH, rows) >= now)
         return results if keep.all() else results.pick(np.flatnonzero(keep))
 
-    def _fresh(self, results: Composites, now: int, limits: Mapping[str, int]) -> Composites:
+    def once_on_time(self, results: Composites) -> Composites:
+        """The ``results`` that were on time in the push that brought the last of their rows."""
+        found = results.births.copy()
+        for alias, rows in results.ids.items():
+            seen_at = self._leaves[alias].seen_at
+            if seen_at is not None:
+                np.maximum(found, seen_at.of(rows), out=found)
+        return self._fresh(results, found, self.asked)
+
+    def _fresh(
+        self, results: Composites, now: int | Int64s, limits: Mapping[str, int]
+    ) -> Composites:
         keep = np.ones(len(results), np.bool_)
         for alias, limit in limits.items():
             births = self._leaves[alias].rows.take(BIRTH, results.ids[alias])

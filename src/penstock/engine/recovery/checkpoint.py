@@ -3,7 +3,9 @@
 A result that may still matter is made of tuples that are all still alive, so the leaf windows give
 back every state, every held result and every living result of an aggregate. The exceptions are set
 difference (which results a partner removed that has died since cannot be computed again, so the
-results that it holds are written down) and owed probes (:mod:`penstock.engine.tree.saved_tree`).
+results that it holds are written down), owed probes (:mod:`penstock.engine.tree.saved_tree`), and
+which results were stale when they were found: where that matters, rows are written down with when
+they came (:mod:`penstock.engine.state.seen_at`).
 
 This module knows the container alone; every part of the engine saves and loads itself, next to the
 state that it saves, as JSON for the header and as tables. Row numbers are written from zero: row

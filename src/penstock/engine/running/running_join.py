@@ -38,6 +38,7 @@ from penstock.engine.state.arrival import SLICE
 from penstock.engine.state.clock import END, START, Clock
 from penstock.engine.state.composites import Composites, concatenate
 from penstock.engine.state.rows import Rows
+from penstock.engine.state.seen_at import SeenAt
 from penstock.engine.state.spilling import Spilling
 from penstock.engine.state.windows import Windows
 from penstock.engine.state.working_memory import NO_ROOM
@@ -113,6 +114,14 @@ class RunningJoin:
         self.leaves = [windows.leaves for windows in self.windows]
         self.all_leaves = [leaf for each in self.leaves for leaf in each.values()]
         """Leaf windows of all blocks."""
+        self._remembers_stale = (
+            query.is_grouped and self.strict and any(each.freshness for each in query.streams)
+        )
+        """Whether what is computed again has to leave out results that were stale. FRESHNESS is no
+        shorter than the window, so they were dead by then; only groups whose instants wait for the
+        watermark count what has died before now."""
+        for leaf in self.all_leaves if self._remembers_stale else ():
+            leaf.seen_at = None if leaf.stream.is_static else SeenAt(leaf.rows)
         self.spill_folder = spill_folder
         self.spilling = Spilling.of(
             self.all_leaves, self._rings_of_states, options.limits, spill_folder
@@ -316,6 +325,9 @@ class RunningJoin:
             self.first = first
         self.clock = clock
         self.newest = newest
+        for leaf in self.all_leaves if self._remembers_stale else ():
+            if leaf.seen_at is not None:
+                leaf.seen_at.note(clock.now)
         self.expiry.note(rows)
 
     def tidy_output(self, watermark: int) -> None:
@@ -370,6 +382,8 @@ class RunningJoin:
             self._complete_later(self.plan)
             return
         results = self._replay()
+        if self._remembers_stale and self.overload is not None:
+            results[0] = self.overload.freshness.once_on_time(results[0])
         if self.owed_results is not None:
             results[0] = results[0].without(self.owed_results)
         self.output.load(results, self.clock, held, counts)

@@ -28,6 +28,7 @@ from penstock.engine.state.plain_append import PlainAppend
 from penstock.engine.state.ring_files import PAYLOAD
 from penstock.engine.state.row_encoder import RowEncoder
 from penstock.engine.state.rows import BIRTH, DEATH, Rows
+from penstock.engine.state.seen_at import SeenAt
 from penstock.engine.state.spill_files import SpillFiles
 from penstock.kernels import lifespan, pairs, ring
 from penstock.plan.stream_set import StreamSet
@@ -98,6 +99,8 @@ class LeafWindow(IndexedRows):
             self._chosen,
         )
         self._asleep: Asleep | None = None
+        self.seen_at: SeenAt | None = None
+        """When its rows came, if somebody needs to know."""
 
     @property
     def asleep(self) -> Asleep:
@@ -109,7 +112,8 @@ class LeafWindow(IndexedRows):
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        return self.rows.nbytes + self.payload.nbytes + self.lifespan.nbytes
+        seen_at = 0 if self.seen_at is None else self.seen_at.nbytes
+        return self.rows.nbytes + self.payload.nbytes + self.lifespan.nbytes + seen_at
 
     # -- on disk -----------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from penstock.engine.recovery.columns import booleans, integers, whole
 from penstock.engine.recovery.verify import check_columns
 from penstock.engine.state.arrival import Arrival
+from penstock.engine.state.clock import START
 from penstock.engine.state.leaf_window import LeafWindow
 from penstock.engine.state.rows import BIRTH, DEATH
 from penstock.kernels.lifespan import FOREVER
@@ -65,6 +66,8 @@ def _piece(window: LeafWindow, rows: Int64s) -> pa.Table:
     chosen = window.chosen(rows)
     if chosen is not None:
         columns["chosen"] = pa.array(chosen)
+    if window.seen_at is not None:
+        columns["seen at"] = pa.array(window.seen_at.of(rows))
     for name in window.payload.columns:
         columns[f"payload {name}"] = window.payload.take(name, rows)
     return pa.Table.from_arrays(list(columns.values()), names=list(columns))
@@ -85,6 +88,8 @@ def load_window(
         expected["chosen"] = pa.bool_()
     expected |= {f"payload {name}": each.type for name, each in payload.items()}
     for piece in pieces:
+        if "seen at" in piece.column_names:  # It depends on an option, and older ones lack it.
+            expected["seen at"] = pa.int64()
         check_columns(piece, expected, f"the window of {window.stream.alias}")
         _load_piece(window, piece, renumbered)
         grown()
@@ -106,6 +111,10 @@ def _load_piece(
         chosen = None if flags.all() else np.flatnonzero(flags)
     partitions = window.lifespan.partitions_of(columns, len(births))
     window.append(Arrival(births, keys, columns, chosen, partitions))
+    if window.seen_at is not None and "seen at" in table.column_names:
+        window.seen_at.note_each(integers(table, "seen at"))
+    elif window.seen_at is not None:
+        window.seen_at.note(START)
 
 
 def _mapped(values: Int64s, old: Int64s, new: Int64s) -> Int64s:
