@@ -316,7 +316,9 @@ class Engine:
     def overload_accounts(self) -> dict[str, Any] | None:
         """Counts and losses of an overload policy, to be kept by a host; None without one."""
         policy = self._join.overload
-        return None if policy is None or policy.option.policy == "exact" else policy.accounts(4)
+        return (
+            None if policy is None or policy.option.policy == "exact" else policy.repeat.accounts(4)
+        )
 
     def repeat_decisions(
         self, accounts: Mapping[str, Any] | None, rows: Mapping[str, int], from_base: bool
@@ -326,17 +328,17 @@ class Engine:
 
         ``rows`` are those that the push brings of each source. ``from_base`` if the engine has just
         been restored. If it has not, and the push must put probes off, it raises
-        :class:`~penstock.engine.overload.overload_control.NeedsBase`.
+        :class:`~penstock.engine.overload.repeat.NeedsBase`.
         """
         if self._join.overload is not None:
             told = {s.alias: rows[s.source] for s in self.query.streams if s.source in rows}
-            self._join.overload.repeat(accounts, told, from_base)
+            self._join.overload.repeat.ask(accounts, told, from_base)
 
     def take_over_accounts(self, accounts: Mapping[str, Any]) -> None:
         """Go on from :meth:`overload_accounts` of the engine that made the pushes which this one
         has only made again."""
         if self._join.overload is not None:
-            self._join.overload.take_over(accounts)
+            self._join.overload.repeat.take_over(accounts)
 
     @uninterrupted
     def refresh(self, relations: Mapping[str, Any]) -> None:

@@ -25,9 +25,11 @@ def clocked(engine: penstock.Engine, option: Overload) -> Any:
         tree = engine._join.trees[0]
         made = [operator.made for operator in tree.operators]
         rows = sum(leaf.rows.head for leaf in tree.leaves.values())
-        return 3e-5 * rows + 7e-6 * control._counts.probes + 17e-6 * sum(made) + 19e-6 * made[-1]
+        return (
+            3e-5 * rows + 7e-6 * control.join.counts.probes + 17e-6 * sum(made) + 19e-6 * made[-1]
+        )
 
-    control.budget = ProbeBudget(option, cpu, lambda: 0.0)
+    control.join.budget = ProbeBudget(option, cpu, lambda: 0.0)
     return cpu
 
 
@@ -78,7 +80,7 @@ class FixedCosts:
         self.work = clocked(engine, option)
         control = engine._join.overload
         assert control is not None
-        control.budget = ProbeBudget(option, self, lambda: 0.0)
+        control.join.budget = ProbeBudget(option, self, lambda: 0.0)
 
     def __call__(self) -> float:
         self.reads += 1

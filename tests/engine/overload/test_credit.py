@@ -200,7 +200,7 @@ def test_prices_are_those_of_the_path_model() -> None:
     assert control is not None
     control.settle()
     coming = {"A": 5, "B": 3, "C": 1}
-    model = control._counts.model(dict.fromkeys("ABC", 1.0), lambda _: 0.5, {}, coming)
+    model = control.join.counts.model(dict.fromkeys("ABC", 1.0), lambda _: 0.5, {}, coming)
     expected: dict[StreamSet, tuple[float, float]] = {}
     for direction in reversed(model.directions):
         cost, output = expected.get(direction.result, (0.0, 1.0))
@@ -208,7 +208,7 @@ def test_prices_are_those_of_the_path_model() -> None:
             direction.cost + direction.output * cost,
             direction.output * output,
         )
-    found = control._counts.prices(lambda _: 0.5, coming)
+    found = control.join.counts.prices(lambda _: 0.5, coming)
     assert found.keys() == expected.keys()
     for origin, price in expected.items():
         assert found[origin] == pytest.approx(price)

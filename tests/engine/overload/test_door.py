@@ -126,7 +126,7 @@ def test_a_look_chooses_the_rows_that_a_filter_does(length: float | None, is_odd
                 control.door.open({"A": 0.5, "B": 0.7})
             else:
                 control.door.open_by_key(length)
-            control.credit = None
+            control.passing.credit = None
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 answer = engine.push(batches).to_pylist()
@@ -152,10 +152,10 @@ def dear_rows(
     spent = 0.0
 
     def cpu() -> float:
-        taken = sum(leaf.rows.head for leaf in control._tree.leaves.values())
-        return 1e-4 * taken + 1e-6 * control._counts.probes + spent
+        taken = sum(leaf.rows.head for leaf in control.join.tree.leaves.values())
+        return 1e-4 * taken + 1e-6 * control.join.counts.probes + spent
 
-    control.budget = ProbeBudget(option, cpu, lambda: 0.0)
+    control.join.budget = ProbeBudget(option, cpu, lambda: 0.0)
     return engine, cpu
 
 

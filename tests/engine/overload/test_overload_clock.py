@@ -55,8 +55,8 @@ def engine_by_work(policy: str, plan: str, seconds: float) -> Any:
     engine = penstock.Engine(query(), plan, overload=option)
     control = engine._join.overload
     assert control is not None
-    counts = control._counts
-    control.budget = ProbeBudget(
+    counts = control.join.counts
+    control.join.budget = ProbeBudget(
         option,
         wall_time=lambda: PROBE * (counts.probes + sum(o.made for o in counts._operators)),
     )
@@ -138,11 +138,11 @@ def test_a_push_made_again_loses_nothing() -> None:
     *before, last = seconds_of([2_000] * 4)
     for each in before:
         engine.push(each)
-    known, lost = engine.metrics()["overload"], engine._join.overload._losses.estimate
+    known, lost = engine.metrics()["overload"], engine._join.overload.join.losses.estimate
     engine.push(last, again=True)
     after = engine.metrics()["overload"]
     assert lost.lost > 0
-    assert engine._join.overload._losses.estimate.lost == lost.lost
+    assert engine._join.overload.join.losses.estimate.lost == lost.lost
     assert (after["skipped"], after["probes"]) == (known["skipped"], known["probes"])
 
 

@@ -21,7 +21,7 @@ from memory_store import MemoryStore
 
 from penstock.cells.delivery import Delivery
 from penstock.cells.placement import place
-from penstock.engine.overload import overload_control
+from penstock.engine.overload import limited_join
 from penstock.engine.overload.overload import Overload
 from penstock.engine.overload.probe_budget import ProbeBudget
 from penstock.query.join_graph import JoinGraph
@@ -133,7 +133,7 @@ def test_attempts_of_different_speed_put_off_the_same(
     chance = random.Random(block)
     clock = Clock(chance)
     slow = partial(ProbeBudget, cpu_time=clock, wall_time=clock)
-    monkeypatch.setattr(overload_control, "ProbeBudget", slow)
+    monkeypatch.setattr(limited_join, "ProbeBudget", slow)
     short = 0
     for number in range(10):
         monkeypatch.setattr(cell_history, "SMALLEST", chance.choice([0, 300, 1 << 20]))

@@ -28,7 +28,7 @@ def push_in_slices(
     control: OverloadControl | None,
 ) -> Composites:
     """The new results of the block of ``tree``, under ``control`` if there is a budget."""
-    size = None if control is None else control.slice_rows
+    size = None if control is None else control.join.pace.slice_rows
     cuts = slices_of(list(arrivals.values()), size)
     if len(cuts) <= 2:
         filled = [each.births for each in arrivals.values() if len(each)]
@@ -36,7 +36,7 @@ def push_in_slices(
             first, last = min(b[0] for b in filled), max(b[-1] for b in filled)
             tree.begin_slice(int(first), int(last), sum(map(len, filled)), watermark)
         if control is not None:
-            control.begin_slice(arrivals)
+            control.limit.begin_slice(arrivals)
         results = tree.push(arrivals)
         WORKING.note_results(len(results))
         return results
@@ -46,14 +46,14 @@ def push_in_slices(
         count = SLICE if size is None else sum(map(len, part.values()))
         tree.begin_slice(first, after, count, watermark)
         if control is not None:
-            control.begin_slice(part)
+            control.limit.begin_slice(part)
         parts.append(tree.push(part))
         made += len(parts[-1])
         WORKING.note_results(len(parts[-1]))
         WORKING.ask(made, len(tree.leaves) + 2)
         HELD.go_on()
         if control is not None:
-            control.end_slice(part)
+            control.limit.end_slice(part)
     results = concatenate(parts)
     if any(leaf.by_rows for leaf in tree.leaves.values()):
         tree.shorten(results)  # A later slice may have ended the life of an earlier result.

@@ -60,7 +60,7 @@ def push_compiled(
     clock = join.advanced(newest, whole.places, promised)
     passes, credit = False, None
     if control is not None:
-        credit = control.credit
+        credit = control.passing.credit
         if credit is not None and probes is None and not trees[0].missing:
             passes = credit.covers(whole.priced(credit.prices), whole.rows, clock.now)
         if not passes:
@@ -80,9 +80,9 @@ def push_compiled(
         after = are_fresh = None
         if control is not None and not passes:
             after, are_fresh = control.after_joins, control.may_leave
-        elif control is not None and control.asks_results:
-            after, are_fresh = control.drop_stale, control.are_fresh
-        asks_age = control is not None and control.asks_age
+        elif control is not None and control.passing.asks_results:
+            after, are_fresh = control.passing.drop_stale, control.passing.are_fresh
+        asks_age = control is not None and control.passing.asks_age
         table = whole.join(trees, compiled, join.output, clock, after, are_fresh, asks_age)
         dropped = None
         if whole.late or whole.without_time:

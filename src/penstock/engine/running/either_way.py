@@ -67,7 +67,7 @@ def _keep_within(join: RunningJoin, changes: PlanChanges) -> None:
     if changes.nbytes > limits.memory:
         join.expiry.sweep_if_it_can()
     while control.owes and changes.nbytes > limits.memory:
-        control.forget_oldest()
+        control.owed.forget_oldest()
         join.expiry.sweep_if_it_can()
 
 

@@ -69,7 +69,7 @@ from penstock.cells.delivery import Delivery
 from penstock.cells.router import Router
 from penstock.engine.control.plan_event import PlanEvent
 from penstock.engine.overload.overload import Overload
-from penstock.engine.overload.overload_control import NeedsBase
+from penstock.engine.overload.repeat import NeedsBase
 from penstock.errors import CheckpointError
 from penstock.sources.ledger import Note
 from penstock.spark.cells.cell import Cell, CellSettings, with_static
