@@ -46,7 +46,7 @@ def batch(chance: np.random.Generator, second: int, rows: int = 300) -> dict[str
 
 def test_a_share_of_the_rows_is_taken_in_and_always_the_newest() -> None:
     door = Door(query())
-    assert door.streams == set("ABC")
+    assert door.streams == tuple("ABC")
     door.open({"A": 0.3, "B": 1.0})
     chance = np.random.default_rng(1)
     kept = 0
@@ -86,13 +86,13 @@ def test_times_of_any_kind(times: Any) -> None:
 
 def test_where_a_row_less_is_not_only_results_less_there_is_no_door() -> None:
     assert not Door(query("ROWS 10")).streams
-    assert Door(query(sources="AAC")).streams == {"C"}
+    assert Door(query(sources="AAC")).streams == ("C",)
     text = (
         "SELECT A.id FROM A [RANGE 5 SECONDS], B [RANGE 5 SECONDS] WHERE A.k = B.k "
         "EXCEPT SELECT D.id FROM A [RANGE 5 SECONDS] AS D, C [RANGE 5 SECONDS] WHERE D.k = C.k"
     )
     graph = penstock.parse(text, schemas=dict.fromkeys("ABC", SCHEMA))
-    assert Door(graph).streams == {"B"}
+    assert Door(graph).streams == ("B",)
 
 
 @pytest.mark.parametrize("length", [None, 0.4])

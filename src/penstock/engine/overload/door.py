@@ -101,9 +101,10 @@ class Door:
         """Rows of streams that were drawn from since the last look, and those left out of them."""
 
     @property
-    def streams(self) -> frozenset[str]:
-        """The aliases of the streams that have a door."""
-        return frozenset(alias for alias, _ in self._streams.values())
+    def streams(self) -> tuple[str, ...]:
+        """The aliases of the streams that have a door, always in the same order: sums over them
+        decide how far it opens."""
+        return tuple(alias for alias, _ in self._streams.values())
 
     def kept(self, streams: Collection[str]) -> float:
         """The part of results with rows of all ``streams`` that the door as it is open keeps."""
