@@ -383,7 +383,7 @@ class RunningJoin:
             return
         results = self._replay()
         if self._remembers_stale and self.overload is not None:
-            results[0] = self.overload.freshness.once_on_time(results[0])
+            results[0] = self.overload.join.freshness.once_on_time(results[0])
         if self.owed_results is not None:
             results[0] = results[0].without(self.owed_results)
         self.output.load(results, self.clock, held, counts)
