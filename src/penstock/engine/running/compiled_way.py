@@ -84,12 +84,7 @@ def push_compiled(
             after, are_fresh = control.passing.drop_stale, control.passing.are_fresh
         asks_age = control is not None and control.passing.asks_age
         table = whole.join(trees, compiled, join.output, clock, after, are_fresh, asks_age)
-        dropped = None
-        if whole.late or whole.without_time:
-            sources = {**whole.late, **whole.without_time}
-            dropped = join.set_aside.looked_at_again(batches, sources, join.clock)
-        if dropped is not None:
-            join.set_aside.warn_of_disorder(dropped, join.clock.late)
+        dropped = _set_aside(join, whole, batches)
         filtered = _filtered(join, whole, heads, batches)
         HELD.give()
     except BaseException:
@@ -151,12 +146,7 @@ def push_in_parts(
         made = [concatenate(results) for results in found]
         WORKING.ask(sum(map(len, made)), len(join.all_leaves) + 2)
         table = join.output.stage(made, clock)
-        dropped = None
-        if taken.late or taken.without_time:
-            sources = {**taken.late, **taken.without_time}
-            dropped = join.set_aside.looked_at_again(batches, sources, join.clock)
-        if dropped is not None:
-            join.set_aside.warn_of_disorder(dropped, join.clock.late)
+        dropped = _set_aside(join, taken, batches)
         filtered = _filtered(join, taken, heads, batches)
         HELD.give()
     except BaseException:
@@ -170,6 +160,19 @@ def push_in_parts(
             tree.commit()
     _conclude(join, whole, taken, compiled, clock, newest, table.num_rows, filtered, dropped)
     return table
+
+
+def _set_aside(
+    join: RunningJoin, taken: WholePush | Taken, batches: Mapping[str, Any]
+) -> Batches | None:
+    """What was not taken in of ``batches``, if somebody wants it or has to be warned."""
+    if not taken.late and not taken.without_time:
+        return None
+    sources = {**taken.late, **taken.without_time}
+    dropped = join.set_aside.looked_at_again(batches, sources, join.clock)
+    if dropped is not None:
+        join.set_aside.warn_of_disorder(dropped, join.clock.late)
+    return dropped
 
 
 def _undo(join: RunningJoin, compiled: Sequence[CompiledPush], marks: Sequence[Marks]) -> None:
