@@ -90,3 +90,39 @@ def test_results_of_all_parts_count() -> None:
                 engine.push(push)
         else:
             assert len(engine.push(push)) == made
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("feedback", ["off", penstock.Feedback(adaptive=False)])
+def test_a_later_part_may_be_older_while_states_lack_rows(feedback: Any, restarts: bool) -> None:
+    """What the first part is too new for is still wanted by the second."""
+
+    def rows(seed: int, *spans: tuple[int, int]) -> pa.Table:
+        random = np.random.default_rng(seed)
+        ts = np.concatenate([np.sort(random.integers(*span, 400)) for span in spans])
+        k, m = random.integers(0, 60, (2, len(ts)))
+        return pa.table({"id": np.arange(len(ts)) + 10_000 * seed, "ts": ts, "k": k, "m": m})
+
+    schema = rows(0, (0, 10)).schema
+    query = penstock.parse(
+        """SELECT A.id AS a, B.id AS b, C.id AS c FROM A [RANGE 300 MILLISECONDS],
+        B [RANGE 300 MILLISECONDS], C [RANGE 300 MILLISECONDS] WHERE A.k = B.k AND B.m = C.m""",
+        dict.fromkeys("ABC", schema),
+        event_time="ts",
+    )
+    answers = []
+    for execution in ("auto", "reference"):
+        options: dict[str, Any] = {"execution": execution, "feedback": feedback, "lateness": 20}
+        engine = penstock.Engine(query, plan="((A B) C)", **options)
+        engine.push({name: rows(ord(name), (0, 250)) for name in "ABC"})
+        if restarts:
+            engine = penstock.Engine.restore(query, engine.checkpoint())
+        else:
+            engine.migrate("(A (B C))", strategy="jisc")
+        if execution == "auto":
+            assert engine._join.whole is not None
+            engine._join.whole.most_rows = engine._join.whole.part_rows = 1_200
+        push = {name: rows(ord(name) + 9, (5_000, 5_300), (230, 600)) for name in "ABC"}
+        answers.append(rows_of(engine.push(push)))
+    assert len(answers[1]) > 10_000
+    assert difference(*answers) is None

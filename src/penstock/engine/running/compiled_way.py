@@ -131,10 +131,12 @@ def push_in_parts(
             if not why:
                 newest = whole.newest(newest)
                 clock = join.advanced(newest, 0, promised)
-                compiled = whole.get_ready(trees, clock.watermark, join.passed)
+                # A later part may be older than this one: only what was settled before is hidden.
+                compiled = whole.get_ready(trees, join.clock.watermark, join.passed)
                 why = "" if compiled else whole.why_not
             if why:
                 join.go_back(marks)
+                WORKING.begin_again()
                 return why
             taken.add(whole)
             for results, more in zip(found, whole.results(trees, compiled), strict=True):
