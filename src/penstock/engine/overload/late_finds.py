@@ -12,7 +12,6 @@ What was made long ago fades.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from penstock.plan.stream_set import StreamSet
@@ -44,8 +43,8 @@ _UNKNOWN = Ratio(1.0, 1.0, 0.0, is_known=False)
 class LateFinds:
     """Sums over passes, by the input whose rows probed."""
 
-    def __init__(self, sums: Mapping[StreamSet, tuple[float, ...]] | None = None) -> None:
-        self._sums = dict(sums or {})
+    def __init__(self) -> None:
+        self._sums: dict[StreamSet, tuple[float, ...]] = {}
         """Their number, what was found and foreseen, and the three products of both."""
         self._small: dict[StreamSet, tuple[float, float]] = {}
         """What was found and foreseen in passes that are too small by themselves."""
@@ -74,9 +73,20 @@ class LateFinds:
 
     def to_json(self) -> list[Any]:
         """The sums, as plain values."""
-        return [[sorted(origin), *sums] for origin, sums in self._sums.items()]
+        return [
+            [sorted(origin), *sums]
+            for each in (self._sums, self._small)
+            for origin, sums in each.items()
+        ]
 
     @classmethod
     def from_json(cls, values: list[Any]) -> LateFinds:
-        """What :meth:`to_json` wrote down."""
-        return cls({StreamSet(origin): tuple(sums) for origin, *sums in values})
+        """What :meth:`to_json` wrote down: six sums of an input, or the two that are small yet."""
+        made = cls()
+        for origin, *sums in values:
+            key = StreamSet(origin)
+            if len(sums) == 2:
+                made._small[key] = sums[0], sums[1]
+            else:
+                made._sums[key] = tuple(sums)
+        return made
