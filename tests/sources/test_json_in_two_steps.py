@@ -33,6 +33,9 @@ ODD: dict[str, list[bytes]] = {
     "another type": [b'{"x": 1, "id": "many", "text": 5}'],
     "a key that is none": [b'{"x": [1], "id": 1}'],
     "a line end of Windows": [b'{"x": 3, "id": 9}\r'],
+    "a return inside": [b'{"x": 3,\r"id": 9}'],
+    "a return inside and another type": [b'{"x": 3,\r"id": 9}', b'{"x": 1, "text": 5}'],
+    "two in a line and another type": [b'{"x": 1}{"x": 3}', b'{"x": 1, "text": 5}'],
 }
 
 
@@ -83,6 +86,29 @@ def test_the_chosen_rows_are_those_of_reading_everything(
         rows = chosen_by([])(whole.select(["x"]))
         assert found.equals(whole.select(WANTED.names).take(pa.array(rows)))
         assert seen[0].column("x").equals(whole.column("x"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"x": 1, "id": 1}{"x": 3, "id": 2}\n{"x": 3, "id": 3}\n{"x": 4, "text": 5}',
+        b'{"x": 1}\n{"x": 3,\r"id": 2}\n{"x": 3, "text": 5}\n',
+        b'{"x": 1}\r{"x": 3}\n',
+        b'{"x":\n1}\n{"x": 3}{"x": 4}\n',
+        b'{"f": [\n{"x": 1}]}\n{"x": 3}{"x": 4}\n',
+    ],
+)
+def test_objects_that_are_not_lines_are_refused_before_anything_is_chosen(content: bytes) -> None:
+    seen: list[pa.Table] = []
+    assert read_chosen(pa.py_buffer(content), WANTED, FIRST, chosen_by(seen)) is None
+    assert seen == []
+
+
+def test_windows_lines_are_read_in_two_steps() -> None:
+    content = b'{"x": 1, "id": 1}\r\n{"x": 2, "id": 2}\r\n{"x": 3, "id": 3}\r\n'
+    found = read_chosen(pa.py_buffer(content), WANTED, FIRST, chosen_by([]))
+    assert found is not None
+    assert found.column("id").to_pylist() == [1, 3]
 
 
 def test_others_are_parsed_of_the_chosen_rows_alone(monkeypatch: pytest.MonkeyPatch) -> None:

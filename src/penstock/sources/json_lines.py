@@ -10,7 +10,7 @@ Times without a zone are UTC.
 
 Where only some rows are wanted and a few columns say which (:func:`read_chosen`), these columns are
 read of all texts and the others of the chosen ones. That splits lines by their ends, so it is done
-only if there are as many lines as objects and the chosen ones say the same as before.
+only if each line is one object.
 """
 
 from __future__ import annotations
@@ -83,29 +83,45 @@ def read_chosen(
     content: pa.Buffer, wanted: pa.Schema, first: Sequence[str], choose: Choice
 ) -> pa.Table | None:
     """The rows of JSON lines that are chosen by their columns ``first``, which are among those
-    ``wanted``; None before anything is chosen if Arrow cannot take all of them."""
+    ``wanted``; None before anything is chosen if Arrow cannot take all of them, or if lines are not
+    one object each."""
     size = content.size + _ROOM
     narrow = bulk(pa.BufferReader(content), size, pa.schema([wanted.field(n) for n in first]))
-    if narrow is None:
+    texts = None if narrow is None else _lines(content, len(narrow))
+    if texts is None:
         return None
     rows = pa.array(choose(narrow))
-    texts = _lines(content)
-    if len(texts) == len(narrow):
-        chosen = texts.take(rows).buffers()[2]
-        found = bulk(pa.BufferReader(chosen), chosen.size + _ROOM, wanted) if len(rows) else None
-        if found is not None and found.select(first).equals(narrow.take(rows)):
-            return found
+    chosen = texts.take(rows).buffers()[2]
+    found = bulk(pa.BufferReader(chosen), chosen.size + _ROOM, wanted) if len(rows) else None
+    if found is not None:
+        return found
     whole = bulk(pa.BufferReader(content), size, wanted)
     if whole is None:
-        texts = [line for line in content.to_pybytes().splitlines() if line.strip()]
-        whole = read_objects(texts, wanted)
+        whole = read_objects(content.to_pybytes().splitlines(), wanted)
     return whole.take(rows)
 
 
-def _lines(content: pa.Buffer) -> pa.LargeBinaryArray:
-    """The lines of ``content`` with their ends, which share its memory."""
-    ends = np.flatnonzero(np.frombuffer(content, np.uint8) == ord("\n")) + 1
+def _lines(content: pa.Buffer, objects: int) -> pa.LargeBinaryArray | None:
+    """The lines of ``content`` with their ends, which share its memory; None if they are not one
+    each of the ``objects`` that Arrow has found in it.
+
+    A line end between ``}`` and ``{`` is between two objects, as inside of one there is a comma. So
+    if all are, and there are as many lines as objects, each line is one.
+    """
+    data = np.frombuffer(content, np.uint8)
+    ends = np.flatnonzero(data == ord("\n")) + 1
     offsets = np.unique(np.concatenate([[0], ends, [content.size]])).astype(np.int64)
+    last = offsets[1:] - 1
+    last -= data[last] == ord("\n")
+    returns = data[last] == ord("\r")
+    last -= returns
+    if (
+        len(last) != objects
+        or np.any(data[offsets[:-1]] != ord("{"))
+        or np.any(data[last] != ord("}"))
+        or np.count_nonzero(data == ord("\r")) != np.count_nonzero(returns)
+    ):
+        return None
     parts = [None, pa.py_buffer(offsets), content]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, parts)
 
