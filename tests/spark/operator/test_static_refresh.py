@@ -21,6 +21,7 @@ import penstock.spark
 from penstock.cells.delivery import to_chunk
 from penstock.cells.placement import place
 from penstock.cli import main as cli
+from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError, OptionError, PenstockWarning
 from penstock.job import read_job
 from penstock.spark.jobs.job_run import JobRun
@@ -140,8 +141,10 @@ def test_what_cannot_be_refreshed_is_refused() -> None:
         intervals(query, {"S": 0}, {})
     with pytest.raises(OptionError, match="not a duration"):
         intervals(query, {"S": "often"}, {})
-    with pytest.raises(OptionError, match="defer"):
-        intervals(query, {"S": "asked"}, {"overload": "defer"})
+    for deferred in ("defer", Overload("defer", probes=1), {"policy": "defer"}):
+        with pytest.raises(OptionError, match="defer"):
+            intervals(query, {"S": "asked"}, {"overload": deferred})
+    assert intervals(query, {"S": "asked"}, {"overload": Overload("shed")}) == {"S": None}
 
 
 def test_refresh_belongs_to_a_checkpoint_from_its_beginning(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from penstock.engine.options import milliseconds
+from penstock.engine.overload.overload import Overload
 from penstock.errors import CheckpointError, OptionError, PenstockWarning
 from penstock.job.redaction import redacted
 from penstock.query.join_graph import JoinGraph
@@ -77,7 +78,7 @@ def intervals(
             "a query with EXCEPT keeps the static relations that it began with: what it has "
             "removed so far cannot be decided anew; leave refresh out"
         )
-    if str(options.get("overload", "exact")) == "defer":
+    if Overload.of(options.get("overload", "exact")).policy == "defer":
         raise OptionError(
             "refresh and overload='defer' do not go together: probes that are put off have to "
             "meet the rows of before; use 'shed' or 'exact'"
