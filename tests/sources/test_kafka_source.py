@@ -18,6 +18,7 @@ import pytest
 from penstock import parse
 from penstock.errors import InputError, OptionError, PenstockWarning
 from penstock.query.unreadable import CORRUPT
+from penstock.sources import kafka_client
 from penstock.sources.kafka_client import Assigned, Ends, KafkaClient, native_options
 from penstock.sources.kafka_source import (
     EARLIEST,
@@ -274,6 +275,52 @@ def test_a_broker_that_never_answers() -> None:
     client = KafkaClient({"bootstrap.servers": "localhost:1", "log_level": "0"}, 0.1)
     with pytest.raises(InputError, match=r"Kafka at localhost:1 has not answered for 0\.1 s"):
         KafkaSource("A", client, ("t",), message_schema(None)).available()
+
+
+REFUSED = kafka.KafkaError(kafka.KafkaError._AUTHENTICATION, "SASL: invalid credentials")
+BROKEN = kafka.KafkaError(
+    kafka.KafkaError._AUTHENTICATION,
+    "SASL PLAIN mechanism handshake failed: Local: Broker transport failure",
+)
+
+
+def noted(client: KafkaClient, error: Any) -> KafkaClient:
+    """``client``, which was told ``error`` aside."""
+    kafka_client._note_refusal(client._key, error)
+    return client
+
+
+def test_a_broker_that_refuses_a_user_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kafka_client, "_ANSWER", 0.1)
+    client = KafkaClient({"bootstrap.servers": "localhost:1", "log_level": "0"}, 300.0)
+    with pytest.raises(InputError, match="refuses: SASL: invalid credentials"):
+        KafkaSource("A", noted(client, REFUSED), ("t",), message_schema(None)).available()
+
+
+def test_a_connection_that_breaks_while_a_user_is_checked_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kafka_client, "_ANSWER", 0.1)
+    client = KafkaClient({"bootstrap.servers": "localhost:1", "log_level": "0"}, 0.1)
+    with pytest.raises(InputError, match=r"has not answered for 0\.1 s"):
+        KafkaSource("A", noted(client, BROKEN), ("t",), message_schema(None)).available()
+
+
+def test_a_refusal_is_forgotten_with_the_first_answer(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_client, "_WAIT", 300.0)  # All that is asked for is there.
+    broker.send("let in", [row(n) for n in range(5)])
+    client = noted(broker.client(), REFUSED)
+    source = broker.source("let in", client=client)
+    portion = source.next_portion(source.progress(), UNLIMITED)
+    assert client._key not in kafka_client._refusals
+    for _ in range(2):  # The second time nobody asks where the topic is.
+        noted(client, REFUSED)
+        assert source.read(portion, ["id"]).column("id").to_pylist() == list(range(5))
+        assert client._key not in kafka_client._refusals
 
 
 @dataclass(frozen=True)

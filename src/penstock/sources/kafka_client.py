@@ -193,7 +193,10 @@ class KafkaClient:
         try:
             while open_:
                 got = consumer.consume(min(_BULK, max(1, left)), timeout=_WAIT)
-                self._check_admitted(name)
+                if got:
+                    _refusals.pop(self._key, None)  # It was let in after all.
+                else:
+                    self._check_admitted(name)
                 for message in got:
                     error = message.error()
                     where = (message.topic(), message.partition())
@@ -242,7 +245,7 @@ class KafkaClient:
         until = time.monotonic() + self.patience
         while True:
             try:
-                return question(self._consumer())
+                answer = question(self._consumer())
             except KafkaException as problem:
                 error = problem.args[0]
                 text = self._judged("kafka", error, "")
@@ -251,6 +254,9 @@ class KafkaClient:
                 if time.monotonic() > until:
                     raise self._silent("kafka", text) from None
                 time.sleep(_PAUSE)
+            else:
+                _refusals.pop(self._key, None)
+                return answer
 
     def _judged(self, name: str, error: Any, before: str) -> str:
         """The text of an error that may pass; raises one that will not."""
@@ -344,7 +350,9 @@ def native_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _note_refusal(key: tuple[tuple[str, str], ...], error: Any) -> None:
-    if error.name() == "_AUTHENTICATION":
+    """What a broker has said, kept. A connection that breaks while user and password are exchanged
+    has the same name, and a reason that begins with ``Local:``; it passes."""
+    if error.name() == "_AUTHENTICATION" and "Local:" not in error.str():
         _refusals[key] = str(error.str())
 
 
