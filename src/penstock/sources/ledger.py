@@ -16,12 +16,14 @@ to can need are removed (:meth:`Ledger.forget_before`).
 
 An entry is written before Spark hears of the batch. The *note* of an entry is written when its rows
 have been read: how many there were, and the newest event time of each source so far. It is a
-function of the entries up to this one, so all attempts write the same; it is there to save reading
-files again, since late decisions of a batch depend on the newest event times before it. Where each
-cell reads a part of the rows, each notes what it has seen, and the parts together are the note.
+function of the entries up to this one and of the files that they leave out; it is there to save
+reading files again, since late decisions of a batch depend on the newest event times before it.
+Where each cell reads a part of the rows, each notes what it has seen, and the parts together are
+the note.
 
 Files that a batch leaves out (*skipped*) are written down before its cells begin, for all of them
-and for all attempts; the note repeats them for whoever reads the rows again.
+and for all attempts to come. There may be more at a later attempt. So a note and a snapshot repeat
+them, and those of an attempt that left out fewer count for nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Snapshots of engines: a faster way to a window than reading its rows again.
 
 A snapshot is what an engine writes down (its checkpoint), with the position in the ledger at which
-it stood. It is a function of the entries up to that position, so whoever finds one may go on from
-it, and nothing is lost with one that is gone. There are two kinds of folder:
+it stood. It is a function of the entries up to that position and of the files that they leave out,
+so whoever finds one may go on from it, and nothing is lost with one that is gone. There are two
+kinds of folder:
 
 - the *cache* is on a disk of this machine. It is bounded in bytes, those not used for longest go
   first, and anybody may empty it at any time;

@@ -19,10 +19,11 @@ import penstock.spark
 from penstock.errors import InputError, OptionError, PenstockWarning
 from penstock.sources.file_source import FileSource
 from penstock.sources.kafka_client import Assigned, Ends, KafkaClient, Records
-from penstock.spark.data_source import source_options
+from penstock.spark.data_source import engine_cache, source_options
 from penstock.spark.data_source.amplification import read_by_cells
 from penstock.spark.data_source.options import lane_of
-from penstock.testing import Oracle, difference
+from penstock.spark.data_source.sourced_cell import SourcedCell
+from penstock.testing import Oracle, difference, rows_of
 from penstock.values.partitioner import Partitioner
 
 QUERY = """SELECT A.id AS a, B.id AS b, C.id AS c FROM A [RANGE 3 SECONDS], B [RANGE 2 SECONDS],
@@ -325,6 +326,60 @@ def test_buckets_of_spark(grouped: bool, tmp_path: Path, monkeypatch: pytest.Mon
         assert len(read) == len(set(read))
         total += len(expected)
     assert total > 100
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["one cell fails", "all have ended"])
+def test_a_file_of_buckets_that_was_left_out_later_and_comes_back(
+    ended: bool, tmp_path: Path
+) -> None:
+    """What cells noted of the attempt that had it makes no note with what those without it did."""
+    text = "SELECT A.id AS a, B.id AS b FROM A [RANGE 3 SECONDS], B [RANGE 2 SECONDS] WHERE A.x=B.x"
+    said = {f"{n}.{key}": v for n in "AB" for key, v in (("partitionedBy", "x"), ("buckets", "4"))}
+    driver = Driver(tmp_path, query=text, cells="3", **{"A.ignoreMissingFiles": "true"}, **said)
+    lane = driver.reader._lane
+    assert lane.relayed
+    oracle = Oracle(penstock.parse(text, schemas=dict.fromkeys("AB", SCHEMA)), LATENESS)
+    chance, by = random.Random(17), Partitioner("spark", 4)
+
+    def deliver(number: int, second: float) -> dict[str, pa.Table]:
+        push = {name: rows(chance, second, 60) for name in "AB"}
+        for name, table in push.items():
+            buckets = by.numbers(table.column("x").combine_chunks())
+            for bucket in set(buckets.tolist()):
+                part = table.filter(pa.array(buckets == bucket))
+                put(tmp_path, name, f"part-{number}_{bucket:05}.c000.parquet", part, number)
+        return push
+
+    push = deliver(0, 1)
+    gone = rows(chance, 3, 300)  # The newest of all, and of cell 1.
+    gone = gone.filter(pa.array(by.numbers(gone.column("x").combine_chunks()) == 1))
+    file = "part-gone_00001.c000.parquet"
+    put(tmp_path, "A", file, gone, 1)
+    assert driver.plan()
+    partitions = driver.reader.partitions(*driver.log)
+    for number in (0, 2, 1) if ended else (0, 2):
+        list(driver.reader.read(partitions[number]))
+    if ended:
+        assert SourcedCell(lane, 0).note(partitions[0].end).skipped == {}
+    (tmp_path / "A" / file).unlink()
+    engine_cache.clear()
+    if not ended:
+        with pytest.raises(InputError, match="start again"):
+            list(driver.reader.read(partitions[1]))
+    partitions = driver.reader.partitions(*driver.log)
+    found: list[tuple[Any, ...]] = []
+    for number in (1, 0, 2):
+        for batch in driver.reader.read(partitions[number]):
+            found += rows_of(pa.table(batch))
+    assert difference(found, oracle.push(push)) is None
+    put(tmp_path, "A", file, gone, 1)
+    for number in (1, 2):
+        push = deliver(number, 1 + number / 2)
+        driver.start()
+        assert driver.plan()
+        expected = oracle.push(push)
+        assert difference(driver.run(), expected) is None
+        assert len(expected) > 100
 
 
 def test_a_grid_in_which_one_source_is_partitioned(topics: Topics, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from penstock.errors import CheckpointError, InputError, PenstockWarning
 from penstock.sources.file_source import FileSource
 from penstock.sources.input_file import InputFile
-from penstock.spark.data_source import engine_cache, stream_reader
+from penstock.spark.data_source import cell_snapshots, engine_cache, stream_reader
 from penstock.spark.data_source.batch_reader import BatchAnswer
 from penstock.spark.data_source.options import lane_of
 from penstock.spark.data_source.sourced_cell import SourcedCell
@@ -365,6 +365,54 @@ def test_a_file_that_goes_while_a_batch_is_done(tmp_path: Path) -> None:
     assert told_to_skip(found) == {"A": {"1.parquet": "missing"}}
     expected = Oracle(driver.reader._lane.query, 1_000).push(tables)
     assert difference([row[:2] for row in found if row[2] is None], expected) is None
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["stream", "static"])
+@pytest.mark.parametrize("way", ["live", "snapshot", "replayed"])
+def test_an_engine_with_rows_of_a_file_that_was_left_out_later(
+    way: str, static: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt has read it in one cell, in memory and in a snapshot; the second has not,
+    and it is the one that counts."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("_WORTH_SECONDS", "_WORTH_SAVES", "_SHARE"):
+        monkeypatch.setattr(cell_snapshots, name, 0)
+    chance = random.Random(15)
+    options = {"cells": "2", "A.ignoreMissingFiles": "true"}
+    if static:
+        query = QUERY.replace("A [RANGE 3 SECONDS]", "A")
+        options |= {"A.static": "true", "query": query}
+    driver = Driver(tmp_path, **options)
+    oracle = Oracle(driver.reader._lane.query, 1_000)
+    tables = {name: rows(chance, 1, 30) for name in "AB"}
+    for name, table in tables.items():
+        put(tmp_path, name, "0.parquet", table, 0)
+    put(tmp_path, "A", "1.parquet", rows(chance, 1, 30), 1)
+    assert driver.plan()
+    partitions = driver.reader.partitions(*driver.log)
+    list(driver.reader.read(partitions[0]))
+    stale = dict(engine_cache._engines)
+    assert len(stale) == 1
+    assert list((tmp_path / "cache").rglob("*.snapshot"))
+    (tmp_path / "A" / "1.parquet").unlink()
+    with pytest.raises(InputError, match="start again"):
+        list(driver.reader.read(partitions[1]))
+    monkeypatch.setattr(cell_snapshots, "_WORTH_SECONDS", 1e9)
+    engine_cache.clear()
+    expected = oracle.push(tables)
+    assert difference(driver.run(), expected) is None
+    last = 3 if way == "replayed" else 2
+    for number in range(2, last + 1):
+        tables = {name: rows(chance, number / 2 + 0.5, 30) for name in "AB"[static:]}
+        for name, table in tables.items():
+            put(tmp_path, name, f"{number}.parquet", table, number)
+        assert driver.plan()
+        if number == last:
+            engine_cache.clear()
+            engine_cache._engines.update({} if way == "snapshot" else stale)
+        expected = oracle.push(tables)
+        assert difference(driver.run(), expected) is None
+        assert len(expected) > 100
 
 
 def test_a_bounded_answer_warns_of_files_that_it_leaves_out(tmp_path: Path) -> None:

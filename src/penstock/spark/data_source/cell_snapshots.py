@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.errors import CheckpointError
-from penstock.sources.ledger import Position
+from penstock.sources.ledger import Position, Skipped
 from penstock.sources.snapshot import SnapshotFolder, cached_snapshots
 from penstock.spark.cells.cell import Cell
 from penstock.spark.data_source.engine_cache import LiveCell
@@ -48,14 +48,17 @@ class CellSnapshots:
     lane: Lane
     number: int
 
-    def near(self, positions: dict[Position, SnapshotFolder], at: Position) -> LiveCell | None:
-        """The cell as a snapshot at ``at`` has it, if :meth:`known` has one that is whole."""
+    def near(
+        self, positions: dict[Position, SnapshotFolder], at: Position, skipped: Skipped
+    ) -> LiveCell | None:
+        """The cell as a snapshot at ``at`` has it, if :meth:`known` has one that is whole, of the
+        batch without the files that are ``skipped``."""
         folder = positions.get(at)
         if folder is None:
             return None
         owner = self._owner(folder)
         found = folder.read(owner, at)
-        if found is None:
+        if found is None or found.about.get("skipped", {}) != skipped:
             return None
         settings, obeyed = self.lane.settings, int(found.about["obeyed"])
         given = PlanOrders.read(self.lane.orders).given(settings.plan)
@@ -64,7 +67,7 @@ class CellSnapshots:
         except CheckpointError:  # It is damaged; what it stands for can be read again.
             folder.remove(owner, at)
             return None
-        live = LiveCell(at, cell, obeyed=obeyed)
+        live = LiveCell(at, cell, obeyed=obeyed, skipped=skipped)
         live.written = float(found.about["written"])
         return live
 
@@ -98,7 +101,7 @@ class CellSnapshots:
         began = time.perf_counter()
         if is_durable:
             live.written = time.time()
-        about = {"obeyed": live.obeyed, "written": live.written}
+        about = {"obeyed": live.obeyed, "written": live.written, "skipped": live.skipped}
         chosen = ((is_durable, self._durable), (is_cached, self._cache))
         for is_wanted, folder in chosen:
             if is_wanted and folder is not None:

@@ -4,15 +4,16 @@ Module globals live as long as Spark keeps the Python worker. An engine is filed
 cell, with the position in the ledger that it has taken in. It may be ahead of what is asked for
 (the batch is done again), behind (another worker did the last batches) or in another branch; who
 takes it looks (:mod:`penstock.spark.data_source.sourced_cell`). While an engine works it is in no
-cache, so an attempt that dies in the middle leaves none behind.
+cache, so an attempt that dies in the middle leaves none behind. One that ends does, and the batch
+may be done again without some of its files; so an engine knows which it was without.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from penstock.sources.ledger import Position
+from penstock.sources.ledger import Position, Skipped
 from penstock.spark.cells.cell import Cell
 
 MOST_BYTES = 4 << 30
@@ -32,6 +33,8 @@ class LiveCell:
     """Bytes of its state."""
     obeyed: int = 0
     """The number of the last order about the plan that it has obeyed."""
+    skipped: Skipped = field(default_factory=dict)
+    """Files that the batch at its position was done without."""
     read_seconds: float = 0.0
     """Seconds that reading rows of its sources has taken so far."""
     read_rows: int = 0

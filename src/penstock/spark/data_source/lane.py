@@ -113,6 +113,11 @@ class Lane:
         found = {name: as_files(source) for name, source in self.sources.items()}
         return {name: files for name, files in found.items() if files is not None}
 
+    @property
+    def skips(self) -> bool:
+        """Whether files may be left out."""
+        return any(file.skip_missing or file.skip_corrupt for file in self.files.values())
+
     @cached_property
     def clocks(self) -> Mapping[str, str]:
         """The event-time column of each stream that has one."""

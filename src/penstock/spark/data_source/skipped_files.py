@@ -32,13 +32,23 @@ def unreadable(lane: Lane, portions: Portions, is_decoded: bool = True) -> Skipp
     return found
 
 
+def obeyed(lane: Lane, position: Position) -> Skipped:
+    """What was :func:`decided` last of the batch at ``position``."""
+    if lane.ledger is None or not lane.files or position.number == 0:
+        return {}
+    found = lane.ledger.skipped(position)
+    if position.number == 1 and lane.fixed:
+        return joined_skips(found, lane.ledger.skipped(Position()))
+    return found
+
+
 def decided(lane: Lane, position: Position) -> Skipped:
     """The files that the batch at ``position`` leaves out, decided now; in the first batch, those
     that static relations leave out as well."""
     ledger = lane.ledger
     assert ledger is not None
     found = ledger.skipped(position)
-    if any(source.skip_missing or source.skip_corrupt for source in lane.files.values()):
+    if lane.skips:
         if position.number == 0:
             portions, is_new = ledger.value(STATICS) or {}, True
         else:

@@ -5,9 +5,10 @@ at the first, and gets it in the cheapest way that there is:
 
 - the engine in memory stands there: it goes on (``live``);
 - it stands at an earlier entry of the same chain: it takes in what it lacks (``replayed``);
-- there is none, or it is ahead, or in another branch: a new one takes in the entries whose rows can
-  still be alive (:mod:`penstock.spark.cells.reach`), answers dropped (``restored``). If one
-  of these has a snapshot (:mod:`penstock.spark.data_source.cell_snapshots`), it begins there.
+- there is none, or it is ahead, or in another branch, or has rows of a file that its batch was done
+  without later: a new one takes in the entries whose rows can still be alive
+  (:mod:`penstock.spark.cells.reach`), answers dropped (``restored``). If one of these has a
+  snapshot (:mod:`penstock.spark.data_source.cell_snapshots`), it begins there.
 
 All give the same engine as far as answers go, since an engine is a function of what it took in and
 in which batches: late decisions of a batch are made by the watermark before it, which is a function
@@ -18,6 +19,8 @@ number of cells, a plan or a query, so all of these may change from one start to
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +49,7 @@ from penstock.spark.data_source.batch_rows import BatchReader, Reading
 from penstock.spark.data_source.cell_snapshots import CellSnapshots
 from penstock.spark.data_source.engine_cache import LiveCell
 from penstock.spark.data_source.lane import STATICS, Lane
-from penstock.spark.data_source.skipped_files import unreadable
+from penstock.spark.data_source.skipped_files import obeyed, unreadable
 from penstock.spark.rows.side_rows import SideRow, side_rows, told_once
 from penstock.spark.rows.side_rows import counted as counted_rows
 from penstock.spark.state.plan_orders import PlanOrders, obey
@@ -85,6 +88,8 @@ class SourcedCell:
         self._snapshots = CellSnapshots(lane, number)
         self._lacking: Skipped = {}
         """Files that windows had to be read again without, in this batch."""
+        self._skips: dict[Position, Skipped] = {}
+        """Files that batches were done without, as far as it was looked up."""
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -107,6 +112,7 @@ class SourcedCell:
         """
         began = time.perf_counter()
         self._lacking = {}
+        self._skips = {end: skipped}
         entry = self._ledger.entry(end)
         if entry.parent != start:
             raise CheckpointError(
@@ -134,11 +140,12 @@ class SourcedCell:
         pushed = time.perf_counter()
         note = replace(reading.note, sizes={**sizes, **reading.note.sizes}, skipped=skipped)
         if self._lane.relayed:
-            self._ledger.add_part_of_note(end, self._owner(self._number), note)
+            self._ledger.add_part_of_note(end, self._owner(self._number, end), note)
         elif self._number == 0:
             self._ledger.add_note(end, note)
         after = engine.metrics()
-        live.position, live.size = end, int(after["state"]["bytes"])
+        live.position, live.skipped = end, skipped
+        live.size = int(after["state"]["bytes"])
         is_new = origin in ("new", "restored")
         held = sum(int(window["rows"]) for window in after["state"]["windows"].values())
         self._snapshots.keep(live, time.perf_counter() - began, is_new, held)
@@ -215,21 +222,26 @@ class SourcedCell:
         found = self._noted(position)
         while found is None or not self._is_ours(found):
             entry = self._ledger.entry(position).as_read(found)
-            chain.append((position, entry.without(self._ledger.skipped(position))))
+            chain.append((position, entry.without(self._skipped(position))))
             position = entry.parent
             found = self._noted(position)
         for at, entry in reversed(chain):
             note = self._for_window(entry, found, whole=True).note
-            found = replace(note, skipped=self._ledger.skipped(at))
+            found = replace(note, skipped=self._skipped(at))
             self._ledger.add_note(at, found)
         return found
 
     def _noted(self, position: Position) -> Note | None:
-        """The note of an entry, put together of those of all cells if these relay their clocks."""
+        """The note of an entry, put together of those of all cells if these relay their clocks.
+
+        Those of cells that did the batch with files that it is done without by now are none.
+        """
         found = self._ledger.note(position)
-        if found is not None or not self._lane.relayed:
+        if not self._lane.relayed:
             return found
-        owners = [self._owner(number) for number in range(self._lane.placement.cells)]
+        if found is not None and found.skipped == self._skipped(position):
+            return found
+        owners = [self._owner(number, position) for number in range(self._lane.placement.cells)]
         parts = self._ledger.parts_of_note(position, owners)
         if parts is None:
             return None
@@ -241,12 +253,23 @@ class SourcedCell:
         """What this cell has noted of an entry, if cells relay their clocks."""
         if not self._lane.relayed:
             return None
-        parts = self._ledger.parts_of_note(position, [self._owner(self._number)])
+        parts = self._ledger.parts_of_note(position, [self._owner(self._number, position)])
         return None if parts is None else parts[0]
 
-    def _owner(self, number: int) -> str:
-        """The name of a cell among those that a note is put together of."""
-        return f"{self._lane.relay}-{number}"
+    def _owner(self, number: int, position: Position) -> str:
+        """The name of a cell among those that a note is put together of: those that did the batch
+        without the same files."""
+        name, skipped = f"{self._lane.relay}-{number}", self._skipped(position)
+        if not skipped:
+            return name
+        told = json.dumps(skipped, sort_keys=True).encode()
+        return f"{name}-{hashlib.sha256(told).hexdigest()[:12]}"
+
+    def _skipped(self, position: Position) -> Skipped:
+        """The files that the batch at ``position`` is done without."""
+        if position not in self._skips:
+            self._skips[position] = obeyed(self._lane, position)
+        return self._skips[position]
 
     @property
     def _tells(self) -> bool:
@@ -269,6 +292,8 @@ class SourcedCell:
     def _current(self, position: Position) -> tuple[LiveCell, Origin]:
         """An engine that stands at ``position``."""
         live = engine_cache.take(self._lane.fingerprint, self._number)
+        if live is not None and (self._lane.skips or live.skipped):
+            live = live if live.skipped == self._skipped(live.position) else None
         if live is not None and live.position == position:
             return live, "live"
         if live is not None and live.position.number < position.number:
@@ -290,9 +315,10 @@ class SourcedCell:
         for at, entry in reversed(missed):
             self._advance(live, before)
             noted = self._noted(at)
-            reading = self._for_window(entry.as_read(noted), before, noted, again=True)
+            entry = entry.as_read(noted).without(self._skipped(at))
+            reading = self._for_window(entry, before, noted, again=True)
             self._push(live, reading, again=True)
-            live.position = at
+            live.position, live.skipped = at, self._skipped(at)
             before = self.note(at) if self._lane.relayed else reading.note
 
     def first_needed(self, position: Position) -> int | None:
@@ -323,7 +349,7 @@ class SourcedCell:
         known = self._snapshots.known()
         needed: list[_Needed] = []
         for each in self._needed(position):
-            live = self._snapshots.near(known, each.at)
+            live = self._snapshots.near(known, each.at, self._skipped(each.at))
             if live is not None:
                 self._catch_up(live, [(missed.at, missed.entry) for missed in needed])
                 break
@@ -331,10 +357,10 @@ class SourcedCell:
         else:
             live = self._new(self.note(needed[-1].entry.parent if needed else position))
             for each in reversed(needed):
-                entry = each.entry.as_read(each.note)
+                entry = each.entry.as_read(each.note).without(self._skipped(each.at))
                 again = self._for_window(entry, each.note, only=each.alive, again=True)
                 self._push(live, Reading(again.rows, each.note), again=True)
-            live.position = position
+            live.position, live.skipped = position, self._skipped(position)
         return live
 
     def _for_window(
