@@ -28,13 +28,13 @@ def test_both_ways_and_the_oracle_agree(start: int) -> None:
     assert ways["compiled"] > 20
 
 
-@pytest.mark.parametrize("seed", [500257, 1001176, 1400857, 3000329, 7000222, 20000750])
+@pytest.mark.parametrize("seed", [500257, 1001176, 1400857, 3000329, 7000222, 20000750, 20003686])
 def test_what_long_runs_have_found(seed: int) -> None:
     """500257: no memory while states are completed, under ``defer``, after a restart. 1400857: rows
     of a window of no length are gone when probes are made that were put off. 3000329: a window gets
     an index when ranges are completed in the middle of a push. 7000222: a static relation is
     replaced under guards that are always on. 20000750: a restart remembers which results of groups
-    were stale."""
+    were stale. 20003686: a replaced relation makes no result stale."""
     fuzz_case(seed)
 
 

@@ -100,6 +100,8 @@ class Oracle:
         self._truths: dict[tuple[int, tuple[int, ...]], bool] = {}
         self._select_lists: dict[tuple[int, tuple[int, ...]], AnswerRow] = {}
         self._births: dict[int, Instant] = {}
+        self._seen: dict[int, Instant] = {}
+        """What was now, by tuple, at the end of the push that brought it."""
         self._fresh: dict[tuple[int, ...], bool] = {}
         self._verdicts: dict[tuple[int, ...], bool] = {}
         self._gone: set[tuple[int, ...]] = set()
@@ -131,6 +133,7 @@ class Oracle:
 
     def see(self, batches: Mapping[str, Batch], watermark: int | None = None) -> None:
         """Take ``batches`` in and move the watermark, without asking what leaves."""
+        last = self._numbers
         self.take(batches)
         if not self.graph.by_rows:
             self.watermark = max(self.watermark, self._own_watermark())
@@ -138,6 +141,7 @@ class Oracle:
                 self._promised = max(self._promised, watermark * self.graph.ticks_per_millisecond)
                 self.watermark = max(self.watermark, self._promised)
                 self.now = max(self.now, self._promised)
+        self._seen |= dict.fromkeys(range(last + 1, self._numbers + 1), self.now)
 
     def _own_watermark(self) -> Instant:
         newest = {source: self._newest[source] for source in self._delays}
@@ -194,6 +198,7 @@ class Oracle:
             self.arrived[source].clear()
             for values in self._rows(source, table):
                 self._add(source, values, BEGINNING)
+                self._seen[self._numbers] = BEGINNING
         for r in self.results(self.graph):
             if self.graph.emission == "istream" or r.death < self.now:
                 self._gone.add(r.numbers)
@@ -357,11 +362,15 @@ class Oracle:
         return self._in_order(leaving)
 
     def _is_fresh(self, r: Result) -> bool:
-        """Whether no tuple of ``r`` was older than its FRESHNESS when ``r`` was first seen."""
+        """Whether no tuple of ``r`` was older than its FRESHNESS when the last of them came.
+
+        Rows of a static relation are as if they had been there from the start.
+        """
         if r.numbers not in self._fresh:
+            found = max(self._seen.get(number, self.now) for number in r.numbers)
             self._fresh[r.numbers] = all(
                 stream.freshness is None
-                or self.now - self._births[number]
+                or found - self._births[number]
                 <= stream.freshness * self.graph.ticks_per_millisecond
                 for stream, number in zip(self.graph.streams, r.numbers, strict=True)
             )
