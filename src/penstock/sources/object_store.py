@@ -3,7 +3,8 @@
 ``s3a://`` is Hadoop's name for S3. Its endpoint, region and keys are said to Spark as settings
 (``fs.s3a.…``, and ``fs.s3a.bucket.NAME.…`` for one bucket, which goes first); what Python reads and
 writes beside Spark goes by the same. Without keys the usual places of Amazon's clients are asked:
-variables, profiles, the role of the machine. Other stores are left to :mod:`pyarrow.fs`.
+variables, profiles, the role of the machine. Without region and endpoint it is Amazon's bucket, and
+Amazon is asked for its region. Other stores are left to :mod:`pyarrow.fs`.
 
 Keys are secret: they travel to the tasks with what is to be opened, and are in no message.
 """
@@ -67,9 +68,20 @@ def open_store(
     in seconds."""
     scheme, _, rest = address.partition("://")
     if scheme in _S3 and (options or limits):
-        return fs.S3FileSystem(**dict(options), **(limits or {})), rest.rstrip("/")
+        given = dict(options)
+        if "region" not in given and "endpoint_override" not in given:
+            given |= _region(address)
+        return fs.S3FileSystem(**given, **(limits or {})), rest.rstrip("/")
     system, path = fs.FileSystem.from_uri(re.sub(r"^s3[an]://", "s3://", address))
     return system, path.rstrip("/")
+
+
+def _region(address: str) -> dict[str, str]:
+    """Where Amazon has the bucket of ``address``, as an option; none if it cannot be found out."""
+    try:
+        return {"region": fs.resolve_s3_region(_bucket(address))}
+    except (OSError, ValueError):
+        return {}
 
 
 def _bucket(address: str) -> str | None:
